@@ -49,6 +49,7 @@ class TrainOptions(Options):
     tester: Annotated[
         str, Option(help="Model that the tester starts with: agents.tester.model.", show_default=False)
     ] = ""
+    base: Annotated[str, Option(help="Model on which both roles train adapters: agents.base.", show_default=False)] = ""
     problems: Annotated[str, problem_source("Problems to train on: game.problems.", show_default=False)] = ""
     held_out: Annotated[str, Option(help="Problems to evaluate on: evaluation.problems.", show_default=False)] = ""
     steps: Annotated[int | None, Option(min=1, help="Iterations: run.steps.", show_default=False)] = None
@@ -116,6 +117,7 @@ def _changes(options: TrainOptions) -> dict[str, Any]:
     named = {
         "agents.coder.model": options.coder,
         "agents.tester.model": options.tester,
+        "agents.base": options.base,
         "game.problems": options.problems,
         "evaluation.problems": options.held_out,
         "run.steps": options.steps,

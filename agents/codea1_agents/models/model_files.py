@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,11 @@ from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import require_folder
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+HUB = "hub:"
+"""Begins the digest of a model that is no folder."""
+_ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
 def require_model(agent: str, name: str) -> str:
@@ -39,6 +45,23 @@ def require_model(agent: str, name: str) -> str:
     if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # no account on the hub has such a name
         raise BrokenInput(f"the folder {name!r} does not exist, and no model on the hub can have this name{hint}")
     return name
+
+
+def model_digest(model: str) -> str:
+    """Return a digest of a model's directory; a hub id stands for itself."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        return f"{HUB}{model}"
+    found = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".safetensors", ".bin") or path.name in ("config.json", "tokenizer.json"):
+            size = path.stat().st_size
+            found.update(f"{path.name} {size}\n".encode())
+            with path.open("rb") as file:
+                found.update(file.read(_ENDS))
+                file.seek(max(0, size - _ENDS))
+                found.update(file.read())
+    return found.hexdigest()[:16]
 
 
 @contextmanager

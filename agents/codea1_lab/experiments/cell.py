@@ -125,11 +125,8 @@ def _model_after(step: int, folder: Path, experiment: Experiment, source: Cell, 
 def _model_paths(config: TrainingConfig, models: Models) -> dict[str, str]:
     """Return the settings that say where a training's models are, by dotted key."""
     paths = {"coder": models.coder, "tester": models.tester, "shared": models.coder}
-    return {
-        f"agents.{name}.model": str(path.resolve())
-        for name, path in paths.items()
-        if getattr(config.agents, name).model
-    }
+    agents = config.agents
+    return {agents.key_of(name): str(path.resolve()) for name, path in paths.items() if agents.model_of(name)}
 
 
 def _base(folder: Path, experiment: Experiment, seed: int) -> Path:

@@ -318,7 +318,7 @@ def _check_step(experiment: Experiment, system: System, role: Role, where: str) 
         raise UserError(f"{fault} is the step of a system: add {role}_from")
     source = experiment.system(name)
     config = experiment.training(source)
-    if not source.preset or not (getattr(config.agents, role).model or config.agents.shared.model):
+    if not source.preset or not (config.agents.model_of(role) or config.agents.shared.model):
         raise UserError(f"{fault}: {name!r} trains no {role}")
     if step not in (kept := config.checkpoints.kept(config.run.steps)):
         raise UserError(f"{fault} is {step}, and {name!r} keeps the checkpoints of {', '.join(map(str, kept))}")

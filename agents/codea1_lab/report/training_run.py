@@ -246,7 +246,10 @@ def _facts(
 
     def player(role: str) -> str:
         return (
-            setting("agents", role, "model") or setting("agents", role, "agent") or setting("agents", "shared", "model")
+            setting("agents", role, "model")
+            or setting("agents", role, "agent")
+            or setting("agents", "shared", "model")
+            or setting("agents", "base")
         )
 
     shape = f"{setting('rollout', 'problems_per_step')} problems, {setting('rollout', 'n_candidates')} candidates, "

@@ -17,12 +17,14 @@ output layer called apart would mix gathered and sharded tensors.
 from __future__ import annotations
 
 import contextlib
+import copy
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -33,7 +35,7 @@ from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.utils.checkpoint import checkpoint
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
+from codea1_agents.models.model_files import loading_errors, model_digest, no_progress_bars, require_model
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
@@ -53,6 +55,46 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
     place = require_model("grpo", path)
     with loading_errors(f"model {path!r}"):
         return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
+
+
+class FrozenBase:
+    """The weights of a model under several adapters. They are in a process once, as nothing ever changes them.
+
+    Each adapter gets a model of its own, which has its own layers around the same tensors. So no adapter is switched on
+    or off for another one: what belongs to a model, such as its mode, its attention and which of its parameters have
+    gradients, does not depend on what the others do.
+
+    Args:
+        model: without adapters.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model.requires_grad_(False)
+
+    def new_model(self) -> Any:
+        """Return a model with the tensors of this one."""
+        return copy.deepcopy(self._model, {id(weight): weight for weight in self._model.parameters()})
+
+
+_BASES: WeakValueDictionary[tuple[str, str, bool], FrozenBase] = WeakValueDictionary()
+
+
+def frozen_base(path: str, dtype: str, *, on_gpu: bool = False) -> FrozenBase:
+    """Return the weights of a model that this process has, or load them. They stay as long as somebody keeps them.
+
+    Args:
+        path: a directory or hub id.
+        dtype: of the weights.
+        on_gpu: whether they are to be on a GPU; moving one model moves the weights of all.
+
+    Raises:
+        UserError: there is no model, or it cannot be loaded.
+    """
+    key = f"{path}:{model_digest(path)}", dtype, on_gpu
+    base = _BASES.get(key)
+    if base is None:
+        base = _BASES[key] = FrozenBase(load_causal_model(path, dtype))
+    return base
 
 
 def empty_causal_model(path: str) -> Any:

@@ -34,7 +34,7 @@ from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rllib_settings import refusing, require_honoured
 from codea1_agents.train.grpo.rollout import require_group_env
 from codea1_agents.train.grpo.runners import evaluate_episodes
-from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, TrainingSettings, is_sharded
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_agents.train.ray_start import Wanted
 from codea1_env.agent import AgentSpec, require_agent
@@ -50,6 +50,15 @@ from codea1_env.sandbox import Limits, require_sandbox
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
 _DECLARED: tuple[Any, ...] = (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings)
+_OF_BASE = (
+    "path",
+    "base_dtype",
+    "sampling_dtype",
+    "rollout_engine",
+    "engine_options",
+    "handover_piece_mb",
+    "handover_folder",
+)
 _UNUSED = ("model", "optimizer")
 """Settings of RLlib's older algorithms that its dictionaries always have."""
 
@@ -161,21 +170,26 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def llm_agents(
         self,
         *,
-        coder: str | ModelSettings = "",
-        tester: str | ModelSettings = "",
+        coder: str | ModelSettings | LoraSettings = "",
+        tester: str | ModelSettings | LoraSettings = "",
         shared: str | ModelSettings = "",
+        base: str | ModelSettings = "",
         frozen: Collection[str] = NotProvided,
         prompts: str = NotProvided,
     ) -> Self:
         """Set the language models: one module per role, or one module for both roles (self-play).
 
+        Two roles may have adapters on one base: `llm_agents(base="path", coder=LoraSettings(), tester=LoraSettings())`.
+        Its weights are in memory once per process, and never change.
+
         Modules are called `coder` and `tester`, or `shared`. `policy_mapping_fn` maps agents to modules: it is `ByRole`
         unless `multi_agent` sets another.
 
         Args:
-            coder: directory or hub id of a causal language model, or its settings.
+            coder: directory or hub id of a causal language model, or its settings; with a base, its adapter.
             tester: the same for the tester.
             shared: one model for both roles, instead of the two.
+            base: directory or hub id of the model under the adapters, or its settings.
             frozen: modules that play and do not learn; left out: as before. The others are RLlib's `policies_to_train`.
             prompts: wording, by name or file.
 
@@ -189,11 +203,9 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
         given = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
-        self.models = {
-            name: model if isinstance(model, ModelSettings) else ModelSettings(str(model))
-            for name, model in given.items()
-            if model
-        }
+        self.models = {name: _model_settings(name, model, base) for name, model in given.items() if model}
+        if base and not self.models:
+            raise UserError("llm_agents: a base needs adapters, as in coder=LoraSettings(), tester=LoraSettings()")
         if isinstance(self.policy_mapping_fn, ByRole):
             self.policy_mapping_fn = ByRole(dict.fromkeys(_ROLES, _SHARED) if shared else {})
         if frozen is not NotProvided:
@@ -373,6 +385,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         named = {"multi_agent: policies_to_train": self.trained_modules, "lr_by_module": self.lr_by_module}
         if isinstance(self._rl_module_spec, MultiRLModuleSpec):
             named["rl_module: rl_module_spec"] = self._rl_module_spec.rl_module_specs
+        require_one_base(self.models)
         for setting, modules in named.items():
             allowed = self.trained_modules if setting == "lr_by_module" else self.models
             for module in sorted(set(modules) - set(allowed)):
@@ -429,6 +442,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 temperature=self.temperature,
                 sharded=self.is_sharded,
                 offloaded=self.offload_parameters,
+                on_gpu=(self.num_gpus_per_env_runner if inference_only else self.num_gpus_per_learner) > 0,
             ).to_dict()
         return found
 
@@ -466,6 +480,21 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {}
+
+
+def _model_settings(name: str, model: str | ModelSettings | LoraSettings, base: str | ModelSettings) -> ModelSettings:
+    """Return the settings of a module: of a model of its own, or of an adapter on a base.
+
+    Raises:
+        UserError: an adapter without a base, or a model beside one.
+    """
+    if isinstance(model, LoraSettings) != bool(base):
+        given = "an adapter needs base='MODEL'" if not base else "with a base, a role is LoraSettings"
+        raise UserError(f"llm_agents: {name}: {given}, got {model!r}")
+    if isinstance(model, LoraSettings):
+        under = base if isinstance(base, ModelSettings) else ModelSettings(str(base))
+        return replace(under, lora=model, shares_base=True)
+    return model if isinstance(model, ModelSettings) else ModelSettings(str(model))
 
 
 def _checked(method: str, kind: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -534,6 +563,20 @@ def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int,
             elif module != role:
                 raise UserError(f"policy_mapping_fn: {role}s are {module!r}; modules are {', '.join(sorted(modules))}")
     return found
+
+
+def require_one_base(models: Mapping[str, ModelSettings]) -> None:
+    """Check that the modules on one base say the same of it.
+
+    Raises:
+        UserError: they do not.
+    """
+    sharing = [name for name, model in models.items() if model.shares_base]
+    for name in sharing[1:]:
+        for setting in _OF_BASE:
+            first, own = getattr(models[sharing[0]], setting), getattr(models[name], setting)
+            if own != first:
+                raise UserError(f"{sharing[0]} and {name} have one base, but {setting} is {first!r} and {own!r}")
 
 
 def require_colocation(config: Any) -> None:

@@ -26,12 +26,14 @@ from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
     Abilities,
+    FrozenBase,
     ResponsePass,
     TokenFigures,
     adapted,
     autocast,
     checkpoint_activations,
     empty_causal_model,
+    frozen_base,
     is_first_learner,
     load_causal_model,
     load_generation_config,
@@ -84,8 +86,16 @@ def export_state(
 
 
 def _built(settings: ModelSettings, dtype: str) -> Any:
-    model = load_causal_model(settings.path, dtype=dtype)
-    return model if settings.lora is None else adapted(model, settings.lora)
+    if settings.lora is None:
+        return load_causal_model(settings.path, dtype=dtype)
+    base = _base(settings, dtype)
+    model = load_causal_model(settings.path, dtype=dtype) if base is None else base.new_model()
+    return adapted(model, settings.lora)
+
+
+def _base(settings: ModelSettings, dtype: str) -> FrozenBase | None:
+    """Return the weights that several modules of a process have in common; None if a module has its own."""
+    return frozen_base(settings.path, dtype, on_gpu=settings.on_gpu) if settings.shares_base else None
 
 
 def _empty(settings: ModelSettings) -> Any:
@@ -99,9 +109,11 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def setup(self) -> None:
         """Load the model, and the reference if the loss needs one."""
-        self.settings = ModelSettings(**self.model_config)
+        self.settings = settings = ModelSettings(**self.model_config)
+        self._dtype = settings.sampling_dtype if self.inference_only else settings.base_dtype
+        self._kept_base = None if settings.sharded else _base(settings, self._dtype)
         if self.inference_only:
-            self.model = _built(self.settings, self.settings.sampling_dtype).requires_grad_(False)
+            self.model = _built(settings, self._dtype).requires_grad_(False)
             set_attention(self.model, self.settings.attention)
             return
         self.policy = self._pass(self._prepare)
@@ -123,10 +135,10 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         """Return the model whole, or this learner's part of it."""
         settings = self.settings
         if settings.sharded:
-            load, empty = partial(_built, settings, "float32"), partial(_empty, settings)
+            load, empty = partial(_built, settings, self._dtype), partial(_empty, settings)
             policies = policies_of(settings.gathering_dtype, is_offloaded=settings.offloaded)
             return sharded(load, empty, mesh_of_learners(), prepare=prepare, policies=policies)
-        model = _built(settings, "float32")
+        model = _built(settings, self._dtype)
         abilities = Abilities.of(model)
         prepare(model)
         return ResponsePass(model, abilities)

@@ -77,6 +77,8 @@ class ModelOptions:
     needs its package and computes in half precision."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
+    base_dtype: Literal["float32", "bfloat16"] = "float32"
+    """Data type of the frozen weights under adapters where they learn. The adapters are always float32."""
     rollout_engine: Literal["transformers", "vllm"] = "transformers"
     """Engine that samples."""
     engine_options: Mapping[str, Any] = field(default_factory=dict)
@@ -103,6 +105,8 @@ class ModelSettings(ModelOptions):
 
     path: str
     """A directory or hub id of a causal language model."""
+    shares_base: bool = False
+    """Whether the weights under its adapters are those of the other modules with this setting: in a process once."""
     with_reference: bool = True
     """Whether the divergence from the model as it was loaded is part of the loss."""
     entropy_bonus: bool = False
@@ -120,6 +124,8 @@ class ModelSettings(ModelOptions):
     offloaded: bool = False
     """Whether that part is in the host's memory, with its gradients and the states of AdamW. `GRPOConfig` sets it from
     its own."""
+    on_gpu: bool = False
+    """Whether the module is to be on a GPU. `GRPOConfig` sets it."""
 
     def __post_init__(self) -> None:
         require_no_secrets(repr(self.engine_options))
@@ -128,13 +134,16 @@ class ModelSettings(ModelOptions):
         checked(ModelOptions, values_of(self, ModelOptions))
         if self.engine_options and self.rollout_engine == "transformers":
             raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
+        if self.lora is None and (self.shares_base or self.base_dtype != "float32"):
+            setting = "shares_base" if self.shares_base else "base_dtype"
+            raise UserError(f"{setting} is for models with adapters (lora): all weights of {self.path} train")
         if self.packing and self.attention not in ("", "sdpa"):
             raise UserError(f"packing needs attention='sdpa': {self.attention!r} has no mask of pairs of tokens")
 
     @property
     def allowed_gap(self) -> float:
         """Largest mean difference of log-probabilities before the first update, in nats: by the coarsest data type."""
-        dtypes = (self.sampling_dtype, self.autocast, self.gathering_dtype)
+        dtypes = (self.sampling_dtype, self.autocast, self.gathering_dtype, self.base_dtype)
         return self.largest_gap or max(map(_GAPS.__getitem__, dtypes))
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.models.model_files import HUB, model_digest
 from codea1_agents.play.versions import git_commit, installed_versions, processor_kind
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES
 from codea1_agents.train.loop.folder import last_checkpoint, record_in, require_lines, step_of, stored_run
@@ -24,9 +24,8 @@ _CHECKED_BY_CONTENT = (
     "agents.coder.model",
     "agents.tester.model",
     "agents.shared.model",
+    "agents.base",
 )
-_HUB = "hub:"
-_ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
 def differences(stored: TrainingConfig, wanted: TrainingConfig) -> tuple[str, ...]:
@@ -48,7 +47,7 @@ def differences(stored: TrainingConfig, wanted: TrainingConfig) -> tuple[str, ..
 
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
     """Return what decides a run's results apart from its settings: versions, and digests of problems and models."""
-    models = {name: model for name in ("coder", "tester", "shared") if (model := getattr(config.agents, name).model)}
+    models = {name: model for name in ("coder", "tester", "shared") if (model := config.agents.model_of(name))}
     return {
         "versions": installed_versions(*TRAINING_PACKAGES),
         "processor": processor_kind(),
@@ -58,7 +57,7 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
         "held_out_digest": problems_digest(load_problems(config.evaluation.problems))
         if config.evaluation.every
         else "",
-        "models": {name: _model_digest(model) for name, model in models.items()},
+        "models": {name: model_digest(model) for name, model in models.items()},
     }
 
 
@@ -81,7 +80,7 @@ def require_begun(run: Path, wanted: TrainingConfig) -> None:
 
 def require_same(run: Path, facts: Mapping[str, Any]) -> None:
     """Raise UserError if the problems, the models or the judge of a run are not those of its start."""
-    _, stored = stored_run(run)
+    config, stored = stored_run(run)
     require_this_judge(judge_version_in(stored), run, "begin a new run")
     for key, name in (("problems_digest", "game.problems"), ("held_out_digest", "evaluation.problems")):
         if stored.get(key) != facts[key]:
@@ -89,22 +88,5 @@ def require_same(run: Path, facts: Mapping[str, Any]) -> None:
     for name, digest in facts["models"].items():
         before = stored.get("models", {}).get(name)
         # A model of the hub may have become a folder, and the other way round.
-        if before and before != digest and before.startswith(_HUB) == digest.startswith(_HUB):
-            raise BrokenInput(f"{run}: cannot be continued: agents.{name}.model changed since its start")
-
-
-def _model_digest(model: str) -> str:
-    """Return a digest of a model's directory; a hub id stands for itself."""
-    folder = Path(model).expanduser()
-    if not folder.is_dir():
-        return f"{_HUB}{model}"
-    found = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".safetensors", ".bin") or path.name in ("config.json", "tokenizer.json"):
-            size = path.stat().st_size
-            found.update(f"{path.name} {size}\n".encode())
-            with path.open("rb") as file:
-                found.update(file.read(_ENDS))
-                file.seek(max(0, size - _ENDS))
-                found.update(file.read())
-    return found.hexdigest()[:16]
+        if before and before != digest and before.startswith(HUB) == digest.startswith(HUB):
+            raise BrokenInput(f"{run}: cannot be continued: {config.agents.key_of(name)} changed since its start")

@@ -7,7 +7,7 @@ from typing import Literal
 from codea1_agents.models.model_files import require_model
 from codea1_agents.train.declared import values_of
 from codea1_agents.train.grpo.hyperparameters import LengthSettings
-from codea1_agents.train.grpo.settings import ModelOptions, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelOptions, ModelSettings
 from codea1_agents.train.settings.options import AgentOptions, TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
@@ -19,17 +19,12 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
     """Return the language models by module: `coder` and `tester`, or `shared`.
 
     Raises:
-        UserError: a role has both a model and an agent, a shared model comes with another player, or a path holds no
-            model.
+        UserError: a role has both a model and an agent, a shared model or a base comes with another player, or a path
+            holds no model.
     """
-    found = {}
-    for module in (*ROLES, "shared"):
-        options: AgentOptions = getattr(config.agents, module)
-        if options.model and options.agent:
-            raise UserError(f"agents.{module}: either model or agent, not both")
-        if options.model:
-            _require_model(f"agents.{module}", options.model)
-            found[module] = ModelSettings(path=options.model, **values_of(options, ModelOptions))
+    found = {module: model for module in (*ROLES, "shared") if (model := _model_settings(config, module))}
+    if config.agents.base and ("shared" in found or not found):
+        raise UserError("agents.base is the model of the coder and the tester, each with its lora; found neither")
     if config.agents.shared.agent:
         raise UserError("agents.shared.agent: agents that do not learn are set per role")
     if "shared" in found:
@@ -37,6 +32,22 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
             if role in found or getattr(config.agents, role).agent:
                 raise UserError(f"agents.{role}: agents.shared.model plays both roles")
     return found
+
+
+def _model_settings(config: TrainingConfig, module: str) -> ModelSettings | None:
+    options: AgentOptions = getattr(config.agents, module)
+    if options.model and options.agent:
+        raise UserError(f"agents.{module}: either model or agent, not both")
+    if config.agents.base and options.model:
+        raise UserError(f"agents.{module}.model: agents.base is the model of both roles; set agents.{module}.lora")
+    path = config.agents.model_of(module)
+    if not path:
+        return None
+    _require_model(config.agents.key_of(module), path)
+    values = values_of(options, ModelOptions)
+    if config.agents.base:
+        values |= {"lora": options.lora or LoraSettings(), "shares_base": True}
+    return ModelSettings(path=path, **values)
 
 
 def longest(config: TrainingConfig, role: str, setting: Literal["max_tokens", "max_prompt_tokens"]) -> int:
@@ -47,11 +58,11 @@ def longest(config: TrainingConfig, role: str, setting: Literal["max_tokens", "m
     return int(getattr(LengthSettings(), setting)[role])
 
 
-def _require_model(table: str, model: str) -> None:
+def _require_model(key: str, model: str) -> None:
     try:
-        require_model(table, model)
+        require_model(key.removesuffix(".model"), model)
     except UserError as error:
-        raise BrokenInput(f"{table}.model: {error}{_how_to_make(model)}") from error
+        raise BrokenInput(f"{key}: {error}{_how_to_make(model)}") from error
 
 
 def _how_to_make(model: str) -> str:

@@ -84,6 +84,18 @@ class AgentsOptions(_Section):
     tester: AgentOptions = Field(default_factory=AgentOptions)
     shared: AgentOptions = Field(default_factory=AgentOptions)
     """One model for both roles (self-play). `coder` and `tester` then set lengths only."""
+    base: str = ""
+    """Directory or hub id of the model on which each role trains an adapter (`lora`), instead of two models. Its
+    weights are in memory once per process."""
+
+    def model_of(self, module: str) -> str:
+        """Return the directory or hub id of a module's model: its own, or the base; empty: it has none."""
+        options: AgentOptions = getattr(self, module)
+        return options.model or ("" if options.agent or module == "shared" else self.base)
+
+    def key_of(self, module: str) -> str:
+        """Return the name of the setting that names a module's model."""
+        return "agents.base" if self.base else f"agents.{module}.model"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,175 @@
+"""Two adapters on one base are two models with adapters, in half of the memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.grpo import (
+    ON_RAY,
+    built,
+    distance,
+    gradients_of,
+    group_of,
+    group_responses,
+    learning,
+    record_gradients,
+    tiny_config,
+    update_group,
+    weights_in,
+    weights_of,
+)
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
+import torch
+
+from codea1_agents.train.grpo import LoraSettings, ModelSettings
+from codea1_env.errors import UserError
+
+pytestmark = ON_RAY
+
+ADAPTERS = {"coder": LoraSettings(rank=4), "tester": LoraSettings(rank=2, seed=3)}
+
+
+def models_on(folder: str, *, one: bool, **settings: Any) -> dict[str, ModelSettings]:
+    return {role: ModelSettings(folder, lora=lora, shares_base=one, **settings) for role, lora in ADAPTERS.items()}
+
+
+def base_tensors(model: Any) -> dict[str, Any]:
+    return {name: tensor for name, tensor in model.named_parameters() if ".lora_" not in name}
+
+
+def updated(folder: str, *, one: bool, n_learners: int = 0, **settings: Any) -> tuple[Any, Any, Any]:
+    """Return first gradients, weights after three updates, and what of the bases changed."""
+    of_models = {name: settings.pop(name) for name in ("base_dtype", "gradient_checkpointing") if name in settings}
+    config = learning(models_on(folder, one=one, **of_models), **settings).learners(num_learners=n_learners)
+    group = group_of(config)
+    try:
+        group.foreach_learner(record_gradients)
+        group.foreach_learner(keep_bases)
+        update_group(group, group_responses("coder", "tester"), n_learners, 3)
+        changed = next(iter(group.foreach_learner(changed_bases))).get()
+        return gradients_of(group), weights_in(group), changed
+    finally:
+        group.shutdown()
+
+
+def keep_bases(learner: Any) -> None:
+    models = [learner.module[name].unwrapped().model for name in ("coder", "tester")]
+    learner.before = [{name: tensor.detach().clone() for name, tensor in base_tensors(each).items()} for each in models]
+
+
+def changed_bases(learner: Any) -> list[str]:
+    models = [learner.module[name].unwrapped().model for name in ("coder", "tester")]
+    return [
+        name
+        for model, before in zip(models, learner.before, strict=True)
+        for name, tensor in base_tensors(model).items()
+        if not torch.equal(tensor, before[name])
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"gradient_checkpointing": True, "packing": True},
+        {"base_dtype": "bfloat16", "minibatches_per_epoch": 2},
+    ],
+    ids=["plain", "checkpointed", "bfloat16"],
+)
+def test_one_base_updates_as_two_bases(phrase_folders: dict[str, str], settings: dict[str, Any]) -> None:
+    one, two = (updated(phrase_folders["coder"], one=is_one, **settings) for is_one in (True, False))
+    assert distance(one[0], two[0]) == distance(one[1], two[1]) == 0
+    assert all(".lora_" in name for weights in one[1].values() for name in weights)
+    assert one[2] == []
+
+
+@pytest.mark.slow
+def test_learners_that_share_the_work_give_the_same_weights(phrase_folders: dict[str, str]) -> None:
+    alone = updated(phrase_folders["coder"], one=True)[1]
+    assert distance(alone, updated(phrase_folders["coder"], one=True, n_learners=2)[1]) < 1e-5
+
+
+@pytest.fixture
+def config(phrase_folders: dict[str, str], increments: str) -> Any:
+    return tiny_config({"base": phrase_folders["coder"], **ADAPTERS}, increments).training(kl_coeff=0.05)
+
+
+@pytest.fixture
+def algorithm(config: Any) -> Iterator[Any]:
+    with built(config) as algorithm:
+        yield algorithm
+
+
+def tensors_of(algorithm: Any) -> list[dict[str, Any]]:
+    modules = [algorithm.learner_group._learner.module, algorithm.env_runner_group.local_env_runner.module]
+    return [base_tensors(group[role].unwrapped().model) for group in modules for role in ("coder", "tester")]
+
+
+def test_the_base_is_in_a_process_once(algorithm: Any) -> None:
+    first, *others = tensors_of(algorithm)
+    for other in others:
+        assert {name: tensor.data_ptr() for name, tensor in first.items()} == {
+            name: tensor.data_ptr() for name, tensor in other.items()
+        }
+    del first, others, other
+    gc.collect()
+
+
+def test_a_frozen_role_and_the_base_keep_every_bit(config: Any) -> None:
+    config.llm_agents(
+        base=next(iter(config.models.values())).path,
+        coder=ADAPTERS["coder"],
+        tester=ADAPTERS["tester"],
+        frozen=["tester"],
+    )
+    with built(config) as algorithm:
+        before = weights_of(algorithm)
+        bases = [{name: tensor.clone() for name, tensor in each.items()} for each in tensors_of(algorithm)]
+        algorithm.train()
+        after = weights_of(algorithm)
+        assert distance({"tester": before["tester"]}, {"tester": after["tester"]}) == 0
+        assert distance({"coder": before["coder"]}, {"coder": after["coder"]}) > 0
+        for old, new in zip(bases, tensors_of(algorithm), strict=True):
+            assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+def test_rollouts_are_those_of_two_bases(config: Any) -> None:
+    replies = []
+    for shares in (True, False):
+        config = config.copy(copy_frozen=False)
+        config.models = {name: replace(each, shares_base=shares) for name, each in config.models.items()}
+        with built(config) as algorithm:
+            algorithm.train()
+            algorithm.train()
+            replies.append([repr(tree) for tree in algorithm.last_trees])
+    assert replies[0] == replies[1]
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ({"base": "m", "coder": "other"}, "with a base, a role is LoraSettings, got 'other'"),
+        ({"coder": LoraSettings()}, "an adapter needs base='MODEL'"),
+        ({"base": "m"}, "a base needs adapters"),
+        ({"base": "m", "shared": "s"}, "with a base"),
+    ],
+)
+def test_what_makes_no_base_is_refused(models: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        learning({"coder": "m"}).llm_agents(**models)
+
+
+def test_roles_on_one_base_say_the_same_of_it(phrase_folders: dict[str, str]) -> None:
+    models = models_on(phrase_folders["coder"], one=True)
+    models["tester"] = replace(models["tester"], sampling_dtype="bfloat16")
+    with pytest.raises(
+        UserError, match="coder and tester have one base, but sampling_dtype is 'float32' and 'bfloat16'"
+    ):
+        learning(models).validate()
