@@ -225,6 +225,15 @@ def plain_tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
         yield plain, _merged(layers[place], tensor) if is_wrapped and rest == "weight" else tensor
 
 
+def peft_tensors(model: Any, lora: LoraSettings) -> dict[str, Tensor]:
+    """Return an adapter's tensors in float32 with their names in a file of peft; its scale is in those of `lora_B`."""
+    scale = lora.alpha / lora.rank
+    return {
+        name.replace(f".{_ADAPTER}.", "."): tensor.detach().cpu() * (scale if ".lora_B." in name else 1.0)
+        for name, tensor in untied(model).items()
+    }
+
+
 def save_plain(model: Any, folder: str | Path) -> None:
     """Write a model, with or without adapters, as a plain folder of `transformers`."""
     without_wrapper(model).save_pretrained(

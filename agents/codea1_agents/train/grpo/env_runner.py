@@ -35,7 +35,7 @@ from codea1_agents.train.grpo.rollout import (
 )
 from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
 from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.vllm_engine import VllmEngine
+from codea1_agents.train.grpo.vllm_engine import VllmAdapter, VllmEngine
 from codea1_agents.train.grpo.weights import Piece, WeightReceiver
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
@@ -103,7 +103,8 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         models = {name: self.module[name].model for name in self.settings.models}
         self._receiver = WeightReceiver(models, self.settings.models)
         try:
-            self.engines = {name: self._engine(name) for name in self.settings.models}
+            for name in self.settings.models:
+                self.engines[name] = self._engine(name)
             players: dict[str, Player] = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         except CodeA1Error as error:
             if not self.worker_index:
@@ -115,17 +116,23 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             gc.freeze()  # as in `GRPO.setup`
 
     def _engine(self, module: str) -> RolloutEngine:
-        settings, model = self.settings.models[module], self.module[module].model
+        models, model = self.settings.models, self.module[module].model
+        settings = models[module]
         if settings.rollout_engine == "transformers":
             return TransformersEngine(model)
-        return VllmEngine(
-            settings,
-            model,
-            gpus_per_runner=float(self.config.num_gpus_per_env_runner),
-            n_engines=len(self.settings.models),
-            sleeps=self.config.placement == "colocated",
-            waits=bool(self.worker_index) and ray.get_runtime_context().was_current_actor_reconstructed,
-        )
+        on_base = [name for name, each in models.items() if each.shares_base] if settings.shares_base else [module]
+        first = self.engines.get(on_base[0])
+        if isinstance(first, VllmAdapter):
+            return VllmAdapter(settings, model, beside=first)
+        start = {
+            "gpus_per_runner": float(self.config.num_gpus_per_env_runner),
+            "n_engines": len(models) - len(on_base) + 1,
+            "sleeps": self.config.placement == "colocated",
+            "waits": bool(self.worker_index) and ray.get_runtime_context().was_current_actor_reconstructed,
+        }
+        if settings.lora is None:
+            return VllmEngine(settings, model, **start)
+        return VllmAdapter(settings, model, **start, adapters=[lora for name in on_base if (lora := models[name].lora)])
 
     def player(self, role: Role, sampling: SamplingRules | None = None) -> Player:
         """Return the player of a role.

@@ -104,6 +104,17 @@ def _empty(settings: ModelSettings) -> Any:
         return model if settings.lora is None else adapted(model, settings.lora)
 
 
+def _only_adapter(settings: ModelSettings) -> Any:
+    """Return a model whose adapter waits for its weights, on a base without memory, which an engine has."""
+    model = _empty(settings).requires_grad_(False)
+    model.generation_config = load_generation_config(settings.path) or model.generation_config
+    for layer in model.modules():
+        if hasattr(layer, "get_delta_weight"):
+            layer.lora_A.to_empty(device="cpu")
+            layer.lora_B.to_empty(device="cpu")
+    return model
+
+
 class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
     """The policy of one role."""
 
@@ -111,6 +122,9 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         """Load the model, and the reference if the loss needs one."""
         self.settings = settings = ModelSettings(**self.model_config)
         self._dtype = settings.sampling_dtype if self.inference_only else settings.base_dtype
+        if self.inference_only and settings.rollout_engine == "vllm" and settings.lora is not None:
+            self.model = _only_adapter(settings)
+            return
         self._kept_base = None if settings.sharded else _base(settings, self._dtype)
         if self.inference_only:
             self.model = _built(settings, self._dtype).requires_grad_(False)
@@ -205,6 +219,10 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             temperature: None: that of the training.
             sampling: further fields of `SamplingRules`.
         """
+        if self.model.device.type == "meta":
+            raise UserError(
+                f"{self.settings.path}: only the engine vLLM of this runner has the weights under the adapter"
+            )
         prompts = batch[Columns.OBS]
         rules = SamplingRules(temperature=self.settings.temperature if temperature is None else temperature, **sampling)
         seeds = [(seed, row) for row in range(len(prompts))]

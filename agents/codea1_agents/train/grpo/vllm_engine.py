@@ -1,13 +1,18 @@
-"""The engine `vllm`, one per module in the runner. It loads weights and verifies that vLLM computes with them."""
+"""The engine `vllm`, one per module in the runner, or one for all adapters on a base.
+
+It loads weights, or adapters, and verifies that vLLM computes with them.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from inspect import signature
+from itertools import count
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -18,10 +23,10 @@ from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.train.failures import StaleWeights
-from codea1_agents.train.grpo.causal_models import plain_tensors
+from codea1_agents.train.grpo.causal_models import peft_tensors, plain_tensors
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
-from codea1_agents.train.grpo.settings import ModelSettings, memory_options
-from codea1_agents.train.grpo.weights import in_pieces, require_equal, sum_in_place
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, memory_options
+from codea1_agents.train.grpo.weights import checksum, in_pieces, require_equal, sum_in_place
 from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_env.errors import UnknownName, UserError, extra_needed
 
@@ -30,6 +35,7 @@ _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks
 _MEMORY_OPTIONS = frozenset({"gpu_memory_utilization", "kv_cache_memory_bytes"})
 _INSTEAD = {"model": "path", "dtype": "sampling_dtype"}  # our own settings
 _WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # those for which vLLM has room
 _MOST_WAIT_S, _ASK_EVERY_S = 600.0, 5.0  # for memory that a learner on the same GPU holds while it works
 
 
@@ -48,11 +54,15 @@ class VllmEngine:
         n_engines: engines of the runner, this one included.
         sleeps: whether `sleep` may be called. vLLM then allocates weights and cache so that they can be released.
         waits: whether it waits for its share of a GPU, as it takes the place of a lost one.
+        adapters: those that it is to hold; none: it holds all weights of one module.
 
     Raises:
         MissingExtra: vllm is not installed.
         UserError: an option is wrong, there is no model, or the engine does not start.
     """
+
+    _request: Any = None
+    """vLLM's name of the adapter that samples; None: the weights themselves."""
 
     def __init__(
         self,
@@ -63,6 +73,7 @@ class VllmEngine:
         n_engines: int = 1,
         sleeps: bool = False,
         waits: bool = False,
+        adapters: Sequence[LoraSettings] = (),
     ) -> None:
         with extra_needed("rollout_engine='vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
@@ -74,7 +85,9 @@ class VllmEngine:
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps or is_cuda))
         memory = memory_options(gpus_per_runner, n_engines, is_cpu=is_cpu)
         sleeping = {"enable_sleep_mode": True} if sleeps and not is_cpu else {}  # a CPU's worker has nothing to release
-        arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
+        rooms = adapter_arguments(adapters) if adapters else {}
+        own = {**sleeping, **rooms, "model": require_model("vllm", settings.path)}
+        arguments = {**engine_arguments(settings, memory), **own}
         if waits and not is_cpu:
             wait_for_share(float(arguments.get("gpu_memory_utilization", 0.0)))
         with loading_errors(f"vllm: model {settings.path!r}"):
@@ -114,7 +127,7 @@ class VllmEngine:
             for seed in seeds
         ]
         inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        outputs = self._engine.generate(inputs, params, use_tqdm=False) if inputs else []
+        outputs = self._engine.generate(inputs, params, use_tqdm=False, lora_request=self._request) if inputs else []
         return [_response(output.outputs[0], all_ends) for output in outputs]
 
     def load_weights(self, version: int) -> None:
@@ -176,11 +189,15 @@ class VllmEngine:
         if self._way == "cuda":
             self._engine.collective_rpc("load_weights_shared", args=(bytes(ForkingPickler.dumps(tensors)),))
             return
-        folder = self._settings.handover_folder or (str(_MEMORY) if _MEMORY.is_dir() else None)
-        with tempfile.TemporaryDirectory(prefix="codea1-weights-", dir=folder) as place:
+        with self._folder() as place:
             file = str(Path(place) / "piece.safetensors")
             save_file(dict(tensors), file)
             self._engine.collective_rpc("load_weights_file", args=(file,))
+
+    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+        """Return a folder of files that vLLM's workers read, for as long as they read them."""
+        place = self._settings.handover_folder or (str(_MEMORY) if _MEMORY.is_dir() else None)
+        return tempfile.TemporaryDirectory(prefix="codea1-weights-", dir=place)
 
     def _empty_prefix_cache(self) -> None:
         """Empty the cache that the old weights computed; verify it with the probe, which is in the cache before."""
@@ -194,6 +211,85 @@ class VllmEngine:
         """Return vLLM's output for one token after the probe."""
         params = self._params(temperature=0.0, max_tokens=1, detokenize=False, ignore_eos=True)
         return self._engine.generate([{"prompt_token_ids": self._probe}], [params], use_tqdm=False)[0]
+
+
+class VllmAdapter(VllmEngine):
+    """Samples with an adapter on a base that vLLM has loaded itself; only the adapter is handed over.
+
+    Each version has a name of its own, under which vLLM keeps what it has computed of prompts. So nothing that an older
+    one has computed is used, and the cache need not be emptied.
+
+    Args:
+        settings: of the module.
+        model: with the adapter, whose base may be empty.
+        beside: the adapter of another module whose engine it uses; None: it starts one.
+        more: of `VllmEngine`; `adapters` are those of all modules on the base.
+
+    Raises:
+        MissingExtra: vllm is not installed.
+        UserError: an option is wrong, there is no model, or the engine does not start.
+    """
+
+    def __init__(self, settings: ModelSettings, model: Any, *, beside: VllmAdapter | None = None, **more: Any) -> None:
+        self._beside = beside
+        self._versions: Iterator[int] = count(1) if beside is None else beside._versions
+        if beside is None:
+            super().__init__(settings, model, **more)
+            return
+        self._settings, self._model, self._params = settings, model, beside._params
+        self._engine, self._context = beside._engine, beside._context
+        self._fault, self._way = "no adapter has been handed over yet", "cpu"
+
+    def _hand_over(self, version: int) -> None:
+        """Have vLLM load the adapter, and compare what its layers compute with, in all elements."""
+        from safetensors.torch import save_file  # noqa: PLC0415  comes with transformers
+        from vllm.lora.request import LoRARequest  # noqa: PLC0415  heavy, and an extra
+
+        lora, dtype = self._settings.lora, getattr(torch, self._settings.sampling_dtype)
+        assert lora is not None
+        number, before = next(self._versions), self._request
+        self._request = None
+        if before is not None:
+            self._engine.llm_engine.remove_lora(before.lora_int_id)
+        tensors = {name: tensor.to(dtype) for name, tensor in peft_tensors(self._model, lora).items()}
+        facts = {"peft_type": "LORA", "r": lora.rank, "lora_alpha": lora.rank, "bias": "none"}  # the scale is in them
+        with self._folder() as place:
+            save_file(tensors, str(Path(place) / "adapter_model.safetensors"))
+            named = {**facts, "target_modules": list(lora.target_modules)}
+            Path(place, "adapter_config.json").write_text(json.dumps(named))
+            request = LoRARequest(f"weights-{number}", number, place)
+            self._engine.llm_engine.add_lora(request)
+        sent = {name: checksum(tensor) for name, tensor in tensors.items()}
+        for rank, held in enumerate(self._engine.collective_rpc("adapter_checksums", args=(number, lora.rank))):
+            require_equal(f"worker {rank}", sent, held)
+        self._request = request
+
+    def _empty_prefix_cache(self) -> None:
+        """Do nothing: no other adapter has this one's name."""
+
+    def sleep(self) -> None:
+        """Release the engine's memory; the first adapter does it for all."""
+        if self._beside is None:
+            super().sleep()
+        self._fault = "the engine sleeps"
+
+    def wake(self) -> None:
+        """Take the memory again; the first adapter does it for all."""
+        if self._beside is None:
+            super().wake()
+
+
+def adapter_arguments(adapters: Sequence[LoraSettings]) -> dict[str, Any]:
+    """Return the arguments of `vllm.LLM` for an engine that holds some adapters.
+
+    Raises:
+        UserError: vLLM has no room for one of this rank.
+    """
+    rank = max(each.rank for each in adapters)
+    room = next((each for each in _RANKS if each >= rank), None)
+    if room is None:
+        raise UserError(f"lora: rank {rank} is above {_RANKS[-1]}, the largest that vLLM takes")
+    return {"enable_lora": True, "max_loras": len(adapters), "max_lora_rank": room}
 
 
 def wait_for_share(

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from codea1_agents.train.grpo.weights import sum_in_place
+from codea1_agents.train.grpo.weights import checksum, sum_in_place
 
 _HEAD, _EMBEDDING = "lm_head", "model.embed_tokens"
 
@@ -71,6 +71,33 @@ class WeightLoader:
             pack_tied_head(model)
             wrong = {*stale_layers(model, self._received), *stale_vectors(model, self._received)}
             return sorted(self._received.not_loaded()) + sorted(wrong)
+
+    def adapter_checksums(self, number: int, rank: int) -> dict[str, int]:
+        """Return the checksum of each tensor of an adapter with which vLLM's layers compute, by its name for peft.
+
+        Those that tensor parallelism divides are compared as vLLM has read them.
+
+        Args:
+            number: vLLM's, of the adapter.
+            rank: of its matrices; vLLM's have room for larger ones.
+        """
+        manager = _lora_manager(self)
+        slot, read = manager.lora_index_to_id.index(number), manager.get_adapter(number)
+        sums: dict[str, int] = {}
+        for name, layer in manager.modules.items():
+            weights = read.get_lora(name)
+            if weights is None:
+                continue
+            for part, place in enumerate(_parts(manager.model, name)):
+                if layer.tp_size == 1:
+                    a, b = (each[part][slot, 0] for each in (layer.lora_a_stacked, layer.lora_b_stacked))
+                    held = {"lora_A": a[:rank], "lora_B": b[:, :rank]}
+                else:
+                    both = weights.lora_a, weights.lora_b
+                    a, b = (each[part] if isinstance(each, list | tuple) else each for each in both)
+                    held = {"lora_A": a, "lora_B": b}
+                sums |= {f"base_model.model.{place}.{kind}.weight": checksum(value) for kind, value in held.items()}
+        return sums
 
     def received_checksums(self) -> dict[str, int]:
         """Return the checksum of each tensor that vLLM has read since `begin_weights`, by its HuggingFace name."""
@@ -204,6 +231,10 @@ def _column_in_use(name: str, layer: Any, received: ReceivedWeights) -> Tensor:
 
 def _model(worker: Any) -> Any:
     return worker.model_runner.get_model()
+
+
+def _lora_manager(worker: Any) -> Any:
+    return worker.model_runner.lora_manager._adapter_manager
 
 
 def _current_config(worker: Any) -> contextlib.AbstractContextManager[Any]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from codea1_agents.train.grpo import GRPOConfig, vllm_worker  # noqa: E402
 from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: E402
+from codea1_agents.train.grpo.vllm_engine import VllmAdapter, VllmEngine  # noqa: E402
 from codea1_env.errors import UnknownName, UserError  # noqa: E402
 
 pytestmark = [
@@ -266,18 +267,67 @@ def test_prefixes_computed_with_old_weights_are_noticed(folders, monkeypatch):
     engine.close()
 
 
-def test_adapters_are_merged_for_it(folders: dict[bool, str]) -> None:
-    pytest.importorskip("peft", reason="peft is not installed")
+ADAPTERS = {"coder": LoraSettings(rank=4), "tester": LoraSettings(rank=2, alpha=6.0, seed=5)}
+
+
+def adapters_on(folder: str) -> tuple[dict[str, VllmAdapter], dict[str, Any]]:
+    """Two engines' adapters on one base, and the models that they should compute as."""
     from codea1_agents.train.grpo.causal_models import adapted
 
-    model = adapted(load_causal_model(folders[True]), LoraSettings(rank=4))
-    engine = VllmEngine(ModelSettings(folders[True], rollout_engine="vllm", engine_options=OPTIONS), model)
-    engine.load_weights(0)
-    moved(model)
-    engine.load_weights(1)
-    (response,) = engine.sample([[3, 4]], [[0]], [END], RULES)
-    assert largest_gap(model, [3, 4], response) < 1e-5
-    engine.close()
+    models = {role: adapted(load_causal_model(folder), lora) for role, lora in ADAPTERS.items()}
+    engines: dict[str, VllmAdapter] = {}
+    for role, lora in ADAPTERS.items():
+        settings = ModelSettings(folder, rollout_engine="vllm", engine_options=OPTIONS, lora=lora, shares_base=True)
+        more = {"beside": engines["coder"]} if engines else {"adapters": list(ADAPTERS.values())}
+        engines[role] = VllmAdapter(settings, models[role], **more)
+    return engines, models
+
+
+def test_one_engine_samples_with_each_adapter_after_every_hand_over(folders: dict[bool, str]) -> None:
+    pytest.importorskip("peft", reason="peft is not installed")
+    engines, models = adapters_on(folders[True])
+    with pytest.raises(StaleWeights, match="no adapter"):
+        engines["tester"].sample(PROMPTS, SEEDS, [END], RULES)
+    found = []
+    for version in range(3):
+        for role, model in models.items():
+            engines[role].load_weights(version)
+            responses = engines[role].sample(PROMPTS, SEEDS, [END], RULES)
+            gaps = [largest_gap(model, prompt, each) for prompt, each in zip(PROMPTS, responses, strict=True)]
+            assert max(gaps) < 1e-5
+            found.append(responses)
+        for number, model in enumerate(models.values()):
+            moved(model, by=0.05 + number / 50)
+    assert all(one != other for one, other in combinations(found[1:], 2))  # both begin as the base
+    engines["coder"].close()
+
+
+def test_an_adapter_that_vllm_does_not_compute_with_is_noticed(
+    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("peft", reason="peft is not installed")
+    engines, models = adapters_on(folders[False])
+    for role, engine in engines.items():
+        moved(models[role])
+        engine.load_weights(0)
+    moved(models["tester"], by=1e-3)
+    llm = engines["tester"]._engine.llm_engine
+    add = llm.add_lora
+
+    def adding(request: Any) -> None:
+        add(request)
+        (worker,) = llm.collective_rpc(lambda worker: worker)
+        manager = worker.model_runner.lora_manager._adapter_manager
+        layer = next(iter(manager.modules.values()))
+        layer.lora_b_stacked[0][manager.lora_index_to_id.index(request.lora_int_id), 0, 3, 1] += 1e-3
+
+    monkeypatch.setattr(llm, "add_lora", adding)
+    with pytest.raises(StaleWeights, match=r"1 of 28 tensors are not those that were sent: .*lora_B"):
+        engines["tester"].load_weights(1)
+    with pytest.raises(StaleWeights, match="could not be handed over"):
+        engines["tester"].sample(PROMPTS, SEEDS, [END], RULES)
+    assert engines["coder"].sample(PROMPTS, SEEDS, [END], RULES)
+    engines["coder"].close()
 
 
 # Training
@@ -340,6 +390,25 @@ def test_both_roles_have_engines_in_one_runner(cluster, both, increments, n_runn
     gaps = {role: [each[role]["ratio_gap"] for each in learners if role in each] for role in both}
     assert all(gaps.values())
     assert max(max(each) for each in gaps.values()) < 1e-5
+    algorithm.stop()
+
+
+@pytest.mark.parametrize("n_runners", [0, 1])
+def test_adapters_of_both_roles_learn_in_one_engine(cluster, folders, increments, n_runners):
+    pytest.importorskip("peft", reason="peft is not installed")
+    options = {"enforce_eager": True, "max_num_seqs": 32}
+    base = ModelSettings(folders[True], rollout_engine="vllm", engine_options=options)
+    config = tiny_config({"base": base, **ADAPTERS}, increments)
+    config.env_runners(num_env_runners=n_runners, num_cpus_per_env_runner=0.5)
+    algorithm = config.build_algo()
+    learners = [algorithm.train()["learners"] for _ in range(4)]
+    gaps = {role: [each[role]["ratio_gap"] for each in learners if role in each] for role in ADAPTERS}
+    assert all(gaps.values())
+    assert max(max(each) for each in gaps.values()) < 1e-5
+    found = algorithm.env_runner_group.foreach_env_runner(
+        lambda each: (len({id(engine._engine) for engine in each.engines.values()}), each.module["coder"].model.device)
+    )
+    assert [(n, device.type) for n, device in found] == [(1, "meta")] * len(found)
     algorithm.stop()
 
 
