@@ -46,6 +46,8 @@ class ExportTestsOptions(SessionOptions):
 class ExportModelOptions(Options):
     """Export a trained model as a directory that transformers can load: weights, configuration, tokenizer.
 
+    An adapter alone names the model under it, and is refused on another one.
+
     \b
     Example:
       codea1 export model runs/first --role coder -o models/coder
@@ -54,6 +56,9 @@ class ExportModelOptions(Options):
     source: Annotated[Path, Argument(help="Run folder of codea1 train, or one of its checkpoints.")]
     role: Annotated[str, Option(help="coder or tester.")]
     out: Annotated[Path, output("Directory to write, new or empty.")]
+    adapter: Annotated[
+        bool, Option("--adapter", help="Write the adapter (lora) alone, for peft, instead of the merged model.")
+    ] = False
 
 
 def run_export_tests(options: ExportTestsOptions) -> None:
@@ -103,6 +108,6 @@ def run_export_model(options: ExportModelOptions) -> None:
 
     page = Page(as_json=options.as_json)
     with page.apart(), Progress("exporting", None, page):
-        export_model(options.source, options.role, options.out)
+        export_model(options.source, options.role, options.out, adapter=options.adapter)
     page.say(f"{options.role} written to {options.out}")
     page.finish(role=options.role, out=str(options.out))

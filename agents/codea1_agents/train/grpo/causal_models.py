@@ -40,7 +40,8 @@ from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
 
-_ADAPTER = "default"  # peft's name of the first adapter
+ADAPTER = "default"
+"""Peft's name of a model's adapter."""
 
 
 @no_progress_bars()
@@ -229,7 +230,7 @@ def peft_tensors(model: Any, lora: LoraSettings) -> dict[str, Tensor]:
     """Return an adapter's tensors in float32 with their names in a file of peft; its scale is in those of `lora_B`."""
     scale = lora.alpha / lora.rank
     return {
-        name.replace(f".{_ADAPTER}.", "."): tensor.detach().cpu() * (scale if ".lora_B." in name else 1.0)
+        name.replace(f".{ADAPTER}.", "."): tensor.detach().cpu() * (scale if ".lora_B." in name else 1.0)
         for name, tensor in untied(model).items()
     }
 
@@ -243,7 +244,7 @@ def save_plain(model: Any, folder: str | Path) -> None:
 
 def _merged(layer: Any, weight: Tensor) -> Tensor:
     with torch.no_grad():
-        return weight + layer.get_delta_weight(_ADAPTER).to(weight.dtype)
+        return weight + layer.get_delta_weight(ADAPTER).to(weight.dtype)
 
 
 _REPEATABLE = (DynamicLayer, DynamicSlidingWindowLayer)  # others are recurrent, compressed or indexed

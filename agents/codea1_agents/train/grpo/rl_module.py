@@ -18,13 +18,15 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
+from safetensors.torch import save_file
 from torch import Tensor
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.model_files import no_progress_bars, require_model
+from codea1_agents.models.model_files import model_digest, no_progress_bars, require_model
 from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
+    ADAPTER,
     Abilities,
     FrozenBase,
     ResponsePass,
@@ -83,6 +85,34 @@ def export_state(
         _copy_state(model, state)
         save_plain(model, folder)
     load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
+
+
+def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
+    """Write a module's adapter as a folder of peft, with the tokenizer and the digest of the model under it.
+
+    `transformers` loads it where peft is installed, and so does the agent `transformers`.
+
+    Args:
+        settings: with which the module was trained.
+        state: result of `CausalLMModule.get_state`.
+        folder: is created if it is missing.
+
+    Raises:
+        UserError: all weights of the module were trained, or the model under the adapter is gone.
+        ValueError: the state is that of another model.
+    """
+    if settings.lora is None:
+        raise UserError(f"{settings.path}: all of its weights were trained, so there is no adapter to export alone")
+    model = _empty(settings)
+    _require_state_of(model, state)
+    place = require_model("grpo", settings.path)
+    config = model.peft_config[ADAPTER]
+    config.base_model_name_or_path = str(Path(place).absolute()) if Path(place).is_dir() else place
+    config.inference_mode = True
+    config.save_pretrained(str(folder))
+    tensors = {name.replace(f".{ADAPTER}.", "."): tensor_of(array) for name, array in state.items()}
+    save_file(tensors, Path(folder, "adapter_model.safetensors"), {"format": "pt", "base_digest": model_digest(place)})
+    load_tokenizer(place).save_pretrained(str(folder))
 
 
 def _built(settings: ModelSettings, dtype: str) -> Any:

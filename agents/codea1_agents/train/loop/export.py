@@ -18,7 +18,9 @@ from codea1_env.records.journal import require_empty
 _LEARNERS = "learner_group"
 
 
-def export_model(source: Path, role: str, out: Path, changes: Mapping[str, Any] | None = None) -> Path:
+def export_model(
+    source: Path, role: str, out: Path, changes: Mapping[str, Any] | None = None, *, adapter: bool = False
+) -> Path:
     """Write the model that plays a role in a run.
 
     Args:
@@ -26,6 +28,7 @@ def export_model(source: Path, role: str, out: Path, changes: Mapping[str, Any] 
         role: `coder` or `tester`; `shared` for a model that plays both.
         out: directory, new or empty.
         changes: to the run's settings, by dotted key: where its models are now, if they were moved.
+        adapter: whether the adapter is written alone, in the format of peft, instead of the merged model.
 
     Raises:
         UserError: no run or checkpoint, no model of this role, or `out` cannot be written.
@@ -38,7 +41,7 @@ def export_model(source: Path, role: str, out: Path, changes: Mapping[str, Any] 
     module = role if role in models else "shared" if role in ("coder", "tester") else role
     if module not in models:
         raise UnknownName.of("role with a model", role, models)
-    return export_module(state_in(checkpoint, module, out.absolute().parent), models[module], out)
+    return export_module(state_in(checkpoint, module, out.absolute().parent), models[module], out, adapter=adapter)
 
 
 def state_in(checkpoint: Path, module: str, scratch: Path) -> Mapping[str, Any]:
@@ -71,25 +74,26 @@ def is_sharded_checkpoint(checkpoint: Path) -> bool:
     return (checkpoint / _LEARNERS / SHARDS).is_dir()
 
 
-def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) -> Path:
+def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path, *, adapter: bool = False) -> Path:
     """Write a module's weights, with its tokenizer, to a new or empty directory.
 
     Args:
         state: result of `CausalLMModule.get_state`.
         settings: the module's settings.
         out: the directory.
+        adapter: whether the adapter is written alone.
 
     Raises:
         UserError: the directory is not empty or cannot be written, or the weights are those of another model.
     """
-    from codea1_agents.train.grpo.rl_module import export_state  # noqa: PLC0415  heavy
+    from codea1_agents.train.grpo.rl_module import export_adapter, export_state  # noqa: PLC0415  heavy
 
     with file_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         require_empty(out, "choose another folder")
         try:
             with writing_errors(out):
-                export_state(settings, state, out)
+                (export_adapter if adapter else export_state)(settings, state, out)
         except UserError:
             raise
         except (ValueError, RuntimeError) as error:

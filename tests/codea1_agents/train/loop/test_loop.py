@@ -81,6 +81,35 @@ def test_a_run_that_is_cut_off_gives_the_same_as_one_that_is_not(settings: dict[
         export_model(whole.folder, "judge", tmp_path / "judge")
 
 
+def test_adapters_on_one_base_are_continued_and_exported(settings: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    base = shutil.copytree(settings["agents"]["coder"]["model"], tmp_path / "base")
+    roles = {role: {"max_tokens": 2, "lora": {"rank": rank}} for role, rank in (("coder", 4), ("tester", 2))}
+    settings |= {"agents": {"base": str(base), **roles}}
+    whole = train(load_training(settings), out=tmp_path / "run")
+    shutil.rmtree(last_checkpoint(whole.folder))
+    again = resume(whole.folder)
+    assert without_times(again.lines) == without_times(whole.lines)
+    for role in ("coder", "tester"):
+        kept = last_checkpoint(whole.folder) / f"learner_group/learner/rl_module/{role}/module_state.pkl"
+        assert all(".lora_" in name for name in pickle.loads(kept.read_bytes()))
+        out = tmp_path / role
+        command = ["export", "model", whole.folder, "--role", role, "--adapter", "-o", out]
+        assert codea1(*command).exit_code == 0
+        assert {each.name for each in out.glob("adapter*")} == {"adapter_config.json", "adapter_model.safetensors"}
+        alone, merged = (AutoModelForCausalLM.from_pretrained(place) for place in (out, whole.models[role]))
+        tokens = torch.arange(3, 9)[None]
+        assert torch.allclose(alone(tokens).logits, merged(tokens).logits, atol=1e-5)
+        assert not torch.allclose(alone(tokens).logits, AutoModelForCausalLM.from_pretrained(base)(tokens).logits)
+    weights = base / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
+    with pytest.raises(BrokenInput, match=r"cannot be continued: agents\.base changed since its start"):
+        resume(whole.folder, ["run.steps=5"])
+
+
 def test_golden_rules_need_golden_tests(settings: dict[str, Any], tmp_path: Path) -> None:
     bare = {"id": "a", "statement": "Same.", "entry_point": "f", "solution": "def f(x):\n    return x\n"}
     (tmp_path / "bare.jsonl").write_text(json.dumps(bare) + "\n")
