@@ -16,7 +16,7 @@ import torch
 from measuring import option_parser
 from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
-from codea1_agents.train.grpo.sampling import SamplingRules, left_padded, sample_responses
+from codea1_agents.models.sampling import SamplingRules, left_padded, sample_responses
 
 _END, _PAD = 1, 2
 

@@ -166,7 +166,7 @@ class RecordKeeper(Generic[_R]):
 
         Raises:
             typer.Exit: interrupted (130).
-            AgentUnavailable: an agent was unavailable for a whole batch, which ends the evaluation, or for all of it.
+            AgentUnavailable: an agent was unavailable so often that the evaluation ended, or for all of it.
         """
         page = self._session.page
         try:
@@ -186,7 +186,7 @@ class RecordKeeper(Generic[_R]):
         why = "".join(f"; {agent.why_missing}" for agent in self._session.agents if agent.why_missing)
         if len(self._records) < total:
             raise AgentUnavailable(
-                f"an agent was unavailable for a whole batch, so {total - len(self._records)} of {total} were not"
+                f"an agent was unavailable many times in a row, so {total - len(self._records)} of {total} were not"
                 f" requested{why}{self._how_to_continue()}"
             )
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ray.tune.registry import ENV_CREATOR, _global_registry  # what `register_env` writes to
 
 from codea1_agents.models.chat_format import ChatFormat
+from codea1_agents.models.sampling import Response, SamplingRules
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Prompts
 from codea1_agents.train.grpo.advantages import (
@@ -33,7 +34,7 @@ from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.credit import CreditedTest, by_tests, credit_of_groups, token_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.progress import Part, Report, unreported
-from codea1_agents.train.grpo.sampling import Response, ResponseSize, RolloutEngine, SamplingRules, single_seed
+from codea1_agents.train.grpo.sampling import ResponseSize, RolloutEngine, single_seed
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.agent import Agent
 from codea1_env.book.store import MistakeBook

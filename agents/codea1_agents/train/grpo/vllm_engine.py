@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_agents.models.sampling import Response, Rows, SamplingRules, require_prompts
 from codea1_agents.train.failures import StaleWeights
 from codea1_agents.train.grpo.causal_models import plain_tensors
-from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
+from codea1_agents.train.grpo.sampling import single_seed
 from codea1_agents.train.grpo.settings import ModelSettings, memory_options
 from codea1_agents.train.grpo.weights import in_pieces, require_equal, sum_in_place
 from codea1_agents.train.nvidia_smi import gpu_figures

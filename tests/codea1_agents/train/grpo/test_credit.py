@@ -17,6 +17,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.models.chat_format import ChatFormat
+from codea1_agents.models.sampling import Response, Rows, SamplingRules
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.batch import Column, padded_batch, planned, shards
 from codea1_agents.train.grpo.credit import (
@@ -30,7 +31,6 @@ from codea1_agents.train.grpo.credit import (
 )
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.rollout import ModelPlayer
-from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env import Referee
 from codea1_env.errors import AgentUnavailable, UserError

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+from codea1_agents.models.sampling import Response
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import tree_figures
 from codea1_agents.train.grpo.rollout import Answer
-from codea1_agents.train.grpo.sampling import Response
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
