@@ -29,6 +29,10 @@ _MIN_GROWTH = 64
 _COMPACT_BELOW = 0.75  # share of unfinished rows at which dropping the finished ones is worth copying the rest
 _ADMIT_FROM = 0.25  # share of free rows from which computing new prompts is worth copying the others
 
+_BLOCK = 512
+_CACHED_LOGITS = 2**19
+"""Logits whose passes stay in a processor's cache: 2 MiB."""
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingRules:
@@ -292,17 +296,37 @@ def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1
 
     All but the logits (B, V) are (B, 1).
     """
-    log_probs = (logits.float() / (temperature or 1.0)).log_softmax(-1)
+    n_rows = max(1, _CACHED_LOGITS // logits.shape[-1]) if logits.device.type == "cpu" else len(logits)
+    some = zip(logits.split(n_rows), uniform.split(n_rows), strict=True)
+    chosen, log_probs = zip(*(_drawn_at_once(*each, temperature, top_p) for each in some), strict=True)
+    return torch.cat(chosen), torch.cat(log_probs)
+
+
+def _drawn_at_once(logits: Tensor, uniform: Tensor, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
+    scaled = logits.float() if temperature in (0, 1) else logits.float() / temperature
     if temperature == 0:
-        chosen = logits.argmax(-1, keepdim=True)
-    else:
-        weights = log_probs.exp()
-        if top_p < 1:
-            weights = _nucleus(weights, top_p)
-        cumulated = weights.cumsum(-1, dtype=uniform.dtype)
-        drawn = torch.searchsorted(cumulated, uniform * cumulated[:, -1:], right=True)
-        chosen = drawn.clamp(max=logits.shape[-1] - 1)
-    return chosen, log_probs.gather(-1, chosen)
+        chosen = scaled.argmax(-1, keepdim=True)
+        return chosen, scaled.gather(-1, chosen) - scaled.logsumexp(-1, keepdim=True)
+    largest = scaled.amax(-1, keepdim=True)
+    weights = (scaled - largest).exp_()
+    total = weights.sum(-1, keepdim=True)
+    if top_p < 1:
+        weights = _nucleus(weights / total, top_p)
+    # Cumulating blocks first, then the tokens of one block, writes no exact sum for each token.
+    blocks = pad(weights, (0, -weights.shape[1] % _BLOCK)).unflatten(-1, (-1, _BLOCK))
+    sums = blocks.sum(-1, dtype=uniform.dtype)
+    cumulated = sums.cumsum(-1)
+    target = uniform * cumulated[:, -1:]
+    block = _reached(cumulated, target)
+    inside = blocks[torch.arange(len(blocks), device=block.device), block.squeeze(-1)].to(uniform.dtype).cumsum(-1)
+    chosen = block * _BLOCK + _reached(inside, target - cumulated.gather(1, block) + sums.gather(1, block))
+    return chosen, scaled.gather(-1, chosen) - largest - total.log()
+
+
+def _reached(cumulated: Tensor, target: Tensor) -> Tensor:
+    """Return the first place (B, 1) at which sums (B, n) exceed a target (B, 1), never one that adds nothing."""
+    most = cumulated[:, -1:] * (1 - torch.finfo(cumulated.dtype).eps)
+    return torch.searchsorted(cumulated, target.clamp(min=0).minimum(most), right=True)
 
 
 def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:

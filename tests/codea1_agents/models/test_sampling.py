@@ -11,6 +11,7 @@ from tests.support.language_models import END, PAD, model_of_kind, tiny_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
+from codea1_agents.models import sampling  # noqa: E402
 from codea1_agents.models.sampling import Response, SamplingRules, sample_responses, stream_responses  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
@@ -119,6 +120,28 @@ def test_tokens_come_as_often_as_they_are_probable() -> None:
     found = sampled([[1, 2, 3]] * n, [[seed] for seed in range(n)], model, max_tokens=1, micro_batch_size=1000)
     counts = np.bincount([response.tokens[0] for response in found], minlength=len(probabilities))
     assert np.abs(counts / n - probabilities).max() < 5 * np.sqrt(probabilities.max() / n)
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.6])
+def test_a_number_draws_the_token_whose_share_it_lies_in_and_never_one_without_weight(top_p: float) -> None:
+    draw = np.random.default_rng(0)
+    logits = torch.from_numpy(draw.normal(size=(600, 1300)) * 4)
+    logits[:, :40] = logits[:, -40:] = -torch.inf
+    logits[0] = -torch.inf
+    logits[0, 7] = 0.0
+    uniform = torch.from_numpy(draw.random((600, 1)))
+    uniform[::3], uniform[1::3] = 0.0, 1 - 2.0**-53
+    chosen, log_probs = sampling._drawn(logits, uniform, 1.0, top_p)
+    exact = logits.float().double().softmax(-1)
+    assert (exact.gather(1, chosen) > 0).all()
+    assert np.allclose(log_probs, exact.gather(1, chosen).log(), atol=1e-5)
+    ranked = exact.sort(-1, descending=True)
+    is_kept = ranked.values.cumsum(-1) - ranked.values < top_p
+    kept = torch.zeros_like(exact).scatter(-1, ranked.indices, ranked.values * is_kept)
+    expected = (kept.cumsum(-1) <= uniform * kept.sum(-1, keepdim=True)).sum(-1, keepdim=True)
+    n_other = int((chosen != expected)[2::3].sum())
+    assert n_other <= 1, "float32 weights may decide one near tie"
+    assert (chosen[0], chosen[1]) == (7, int(kept[1].nonzero().max()))
 
 
 def test_a_response_ends_with_the_end_token_or_is_cut() -> None:
