@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from inspect import signature
@@ -87,12 +87,29 @@ class EndedResponse:
     response: Response
 
 
+OnEnd: TypeAlias = Callable[[Response], object]
+"""Called with each response when it ends."""
+
+
+def uncounted(_response: Response) -> None:
+    """Ignore a response."""
+
+
 def sample_responses(
-    model: Any, prompts: Rows, seeds: Rows, *, end_tokens: Iterable[int], rules: SamplingRules
+    model: Any,
+    prompts: Rows,
+    seeds: Rows,
+    *,
+    end_tokens: Iterable[int],
+    rules: SamplingRules,
+    on_end: OnEnd = uncounted,
 ) -> list[Response]:
     """Return one response per prompt; see `stream_responses`."""
-    ended = {each.position: each.response for each in stream_responses(model, prompts, seeds, end_tokens, rules)}
-    return [ended[position] for position in range(len(prompts))]
+    responses: dict[int, Response] = {}
+    for ended in stream_responses(model, prompts, seeds, end_tokens, rules):
+        responses[ended.position] = ended.response
+        on_end(ended.response)
+    return [responses[position] for position in range(len(prompts))]
 
 
 def stream_responses(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codea1_agents.models.sampling import Response, Rows, SamplingRules, sample_responses
+from codea1_agents.models.sampling import OnEnd, Response, Rows, SamplingRules, sample_responses, uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ class RolloutEngine(Protocol):
     def context_length(self) -> int | None:
         """Most tokens of a prompt and its response together; None: unknown."""
 
-    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+    def sample(
+        self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules, on_end: OnEnd = uncounted
+    ) -> list[Response]:
         """Return one response per prompt; see `sample_responses`.
 
         Raises:
@@ -73,9 +75,11 @@ class TransformersEngine:
         """As the model's configuration says."""
         return getattr(self._model.config, "max_position_embeddings", None)
 
-    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+    def sample(
+        self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules, on_end: OnEnd = uncounted
+    ) -> list[Response]:
         """Return one response per prompt; see `sample_responses`."""
-        return sample_responses(self._model, prompts, seeds, end_tokens=ends, rules=rules)
+        return sample_responses(self._model, prompts, seeds, end_tokens=ends, rules=rules, on_end=on_end)
 
     def load_weights(self, version: int) -> None:
         """Do nothing: the weights are the module's."""

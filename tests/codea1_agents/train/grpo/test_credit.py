@@ -249,7 +249,7 @@ class Dictated:
     def __init__(self, tokenizer: Any, texts: Sequence[str]) -> None:
         self._ids = [tuple(tokenizer(f"{text}<|im_end|>")["input_ids"]) for text in texts]
 
-    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules, *_: Any) -> list[Response]:
         ids = [self._ids[number % len(self._ids)] for number in range(len(prompts))]
         return [Response(each, (-1.0,) * len(each), is_cut=False) for each in ids]
 
