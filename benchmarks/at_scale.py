@@ -119,7 +119,7 @@ def tree_of(task: Any, judged: bytes) -> Any:
 
 
 def _response(rng: Any, n_tokens: int) -> Any:
-    from codea1_agents.train.grpo.sampling import Response  # noqa: PLC0415
+    from codea1_agents.models.sampling import Response  # noqa: PLC0415
 
     tokens, log_probs = rng.integers(0, 150_000, n_tokens), -rng.random(n_tokens, dtype="float32")
     return Response(tuple(tokens.tolist()), tuple(log_probs.tolist()), is_cut=False)

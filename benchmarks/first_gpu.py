@@ -40,6 +40,7 @@ from measuring import machine, option_parser
 from transformers import AutoModelForCausalLM, Qwen2Config
 
 from codea1_agents.models.chat_format import load_tokenizer
+from codea1_agents.models.sampling import Response, SamplingRules, sample_responses
 from codea1_agents.models.shapes import PUBLISHED, ModelShape
 from codea1_agents.train.grpo.batch import Column, ScoredResponse, padded_batch
 from codea1_agents.train.grpo.causal_models import (
@@ -53,7 +54,7 @@ from codea1_agents.train.grpo.causal_models import (
 )
 from codea1_agents.train.grpo.hyperparameters import LossSettings
 from codea1_agents.train.grpo.loss import grpo_loss
-from codea1_agents.train.grpo.sampling import Response, SamplingRules, TransformersEngine, sample_responses
+from codea1_agents.train.grpo.sampling import TransformersEngine
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_agents.train.settings.options import ClusterOptions

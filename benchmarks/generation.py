@@ -1,82 +1,154 @@
-"""Compares our sampler with `generate` of transformers, in tokens per second of processor time, on a random model.
+"""Compares our sampler with `generate` of transformers, in batches of 16, and with vLLM, on two threads and bfloat16.
 
-python benchmarks/generation.py [--rows 256] [--distinct 64] [--prompt 37] [--tokens 64] [--repeats 3]
+python benchmarks/generation.py [--model FOLDER] [--vllm PYTHON] [--prompts 16] [--replies 4] [--length 700]
+    [--tokens 192] [--rounds 3]
+
+All ways take turns. The first token of each reply costs the reading of its prompt, all further ones are writing.
+Without `--model` it is a random model of 400,000 parameters. PYTHON is of an environment with vLLM, such as
+`build/adapters/vllm/bin/python` after `make vllm-test`.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from measuring import option_parser
-from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
+from measuring import machine, option_parser
 
-from codea1_agents.train.grpo.sampling import SamplingRules, left_padded, sample_responses
-
-_END, _PAD = 1, 2
+Prompts: TypeAlias = Sequence[Sequence[int]]
+Way: TypeAlias = Callable[[Prompts, int], object]
+_END, _PAD, _BATCH = 1, 2, 16
 
 
 def main() -> None:
     options = _options()
-    torch.set_num_threads(1)
-    model = _model()
-    prompts = _prompts(options)
-    print(f"{sum(p.numel() for p in model.parameters())} parameters, {len(prompts)} responses, one thread")
-    for name, sample in {"sample_responses": _ours, "generate": _theirs}.items():
-        sample(model, prompts, options.tokens)  # the first call is slower
-        rates = [_speed(lambda sample=sample: sample(model, prompts, options.tokens)) for _ in range(options.repeats)]
-        print(f"{name:>17}: {statistics.median(rates):6.0f} tokens/CPU-s ({min(rates):.0f} to {max(rates):.0f})")
+    torch.set_num_threads(2)
+    if options.serve:
+        _serve(_vllm(options.model))
+        return
+    model = _model(options.model)
+    ways: dict[str, Way] = {"sampler": _ours(model), "generate": _theirs(model)}
+    if options.vllm:
+        ways["vLLM"] = _Remote(options.vllm, options.model)
+    n_replies = options.prompts * options.replies
+    print(f"{machine()}; {n_replies} replies of {options.tokens} tokens to {options.prompts} prompts", flush=True)
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for round_ in range(options.rounds + 1):  # the first call of each is slower and not counted
+        for name, way in ways.items():
+            prompts = _prompts(options, round_)
+            reading, whole = (_seconds(way, prompts, n) for n in (1, options.tokens if round_ else 2))
+            spent[name] += [(reading, whole)] if round_ else []
+    for name, pairs in spent.items():
+        reading, whole = statistics.median(each[0] for each in pairs), statistics.median(each[1] for each in pairs)
+        speed = statistics.median(n_replies * (options.tokens - 1) / (each[1] - each[0]) for each in pairs)
+        print(f"{name:>8}: reads for {reading:.1f} s, writes {speed:.0f} tokens/s, together {whole:.1f} s")
 
 
-def _options() -> argparse.Namespace:
+def _options() -> Any:
     parser = option_parser(__doc__)
-    for name, default in {"rows": 256, "distinct": 64, "prompt": 37, "tokens": 64, "repeats": 3}.items():
+    parser.add_argument("--model", default="")
+    parser.add_argument("--vllm", default="")
+    parser.add_argument("--serve", action="store_true", help="what the process of --vllm is started with")
+    for name, default in {"prompts": 16, "replies": 4, "length": 700, "tokens": 192, "rounds": 3}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
 
 
-def _model() -> Any:
+def _model(folder: str) -> Any:
+    from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415  vLLM's has others
+
+    if folder:
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
     shape = {"vocab_size": 400, "hidden_size": 96, "intermediate_size": 288, "num_hidden_layers": 4}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
     ends = {"eos_token_id": _END, "pad_token_id": _PAD, "bos_token_id": None}
     torch.manual_seed(0)
-    config = Qwen2Config(**shape, **heads, **ends, initializer_range=0.04, max_position_embeddings=1024)
+    config = Qwen2Config(**shape, **heads, **ends, initializer_range=0.04, max_position_embeddings=4096)
     return Qwen2ForCausalLM(config).eval()
 
 
-def _prompts(options: argparse.Namespace) -> list[tuple[int, ...]]:
-    """Return prompts of about the requested length; each distinct one occurs equally often."""
-    draw = np.random.default_rng(0)
-    lengths = options.prompt + draw.integers(-3, 4, options.distinct)
-    distinct = [tuple(draw.integers(3, 400, length).tolist()) for length in lengths]
-    return [prompt for prompt in distinct for _ in range(options.rows // options.distinct)]
+def _prompts(options: Any, round_: int) -> list[list[int]]:
+    """Return prompts of about the requested length, other ones in each round; each occurs `replies` times."""
+    draw = np.random.default_rng(round_)
+    lengths = options.length + draw.integers(-options.length // 10, options.length // 10 + 1, options.prompts)
+    distinct = [draw.integers(3, 400, length).tolist() for length in lengths]
+    return [prompt for prompt in distinct for _ in range(options.replies)]
 
 
-def _ours(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
-    rules = SamplingRules(max_tokens=n_tokens, micro_batch_size=len(prompts))
-    seeds = [[0, number] for number in range(len(prompts))]
-    found = sample_responses(model, prompts, seeds, end_tokens=[], rules=rules)
-    return sum(len(response.tokens) for response in found)
+def _seconds(way: Way, prompts: Prompts, n_tokens: int) -> float:
+    begun = time.perf_counter()
+    way(prompts, n_tokens)
+    return time.perf_counter() - begun
 
 
-def _theirs(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
-    ids, mask = left_padded(prompts)
-    rules = GenerationConfig(
-        do_sample=True, top_k=0, top_p=1.0, max_new_tokens=n_tokens, min_new_tokens=n_tokens, pad_token_id=_PAD
-    )
-    model.generate(input_ids=ids, attention_mask=mask.long(), generation_config=rules)
-    return len(prompts) * n_tokens
+def _ours(model: Any) -> Way:
+    from codea1_agents.models.sampling import SamplingRules, sample_responses  # noqa: PLC0415  as above
+
+    def sample(prompts: Prompts, n_tokens: int) -> None:
+        seeds = [[0, number] for number in range(len(prompts))]
+        sample_responses(model, prompts, seeds, end_tokens=[], rules=SamplingRules(max_tokens=n_tokens))
+
+    return sample
 
 
-def _speed(sample: Callable[[], int]) -> float:
-    begun = time.process_time()
-    n_tokens = sample()
-    return n_tokens / (time.process_time() - begun)
+def _theirs(model: Any) -> Way:
+    from transformers import GenerationConfig  # noqa: PLC0415  as above
+
+    from codea1_agents.models.sampling import left_padded  # noqa: PLC0415  as above
+
+    def sample(prompts: Prompts, n_tokens: int) -> None:
+        rules = GenerationConfig(
+            do_sample=True, top_k=0, top_p=1.0, max_new_tokens=n_tokens, min_new_tokens=n_tokens, pad_token_id=_PAD
+        )
+        for start in range(0, len(prompts), _BATCH):
+            ids, mask = left_padded(prompts[start : start + _BATCH])
+            model.generate(input_ids=ids, attention_mask=mask.long(), generation_config=rules)
+
+    return sample
+
+
+def _vllm(folder: str) -> Way:
+    import vllm  # noqa: PLC0415  in the process of --vllm only
+
+    engine = vllm.LLM(model=folder, dtype="bfloat16", max_model_len=2048, max_num_seqs=64, seed=0)
+
+    def sample(prompts: Prompts, n_tokens: int) -> None:
+        engine.reset_prefix_cache()
+        params = [vllm.SamplingParams(max_tokens=n_tokens, ignore_eos=True, seed=n) for n in range(len(prompts))]
+        engine.generate([{"prompt_token_ids": prompt} for prompt in prompts], params, use_tqdm=False)
+
+    return sample
+
+
+class _Remote:
+    """A way in another environment."""
+
+    def __init__(self, python: str, model: str) -> None:
+        command = [python, __file__, "--serve", "--model", model]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self, prompts: Prompts, n_tokens: int) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"prompts": prompts, "n_tokens": n_tokens}) + "\n")
+        self._process.stdin.flush()
+        while self._process.stdout.readline().strip() != "done":
+            if self._process.poll() is not None:
+                sys.exit(f"the process of --vllm ended with {self._process.returncode}")
+
+
+def _serve(way: Way) -> None:
+    for line in sys.stdin:
+        asked = json.loads(line)
+        way(asked["prompts"], asked["n_tokens"])
+        print("done", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.sampling import SamplingRules
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.batch import Budget, ScoredResponse, micro_batches, padded_batch, planned, shards
 from codea1_agents.train.grpo.learner import batch_loss, lr_factor
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rollout import GroupEnvs, ModelPlayer, RolledTree, Task, TreeRoller
-from codea1_agents.train.grpo.sampling import SamplingRules, TransformersEngine
+from codea1_agents.train.grpo.sampling import TransformersEngine
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import load_problems
 from codea1_env.rules.mistake_book import Provenance

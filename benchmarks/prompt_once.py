@@ -43,8 +43,8 @@ def episodes(n_prompt: int) -> list[Any]:
     """Return the planned responses of an iteration; lengths are drawn from 1 to `LONGEST`."""
     import numpy as np  # noqa: PLC0415
 
+    from codea1_agents.models.sampling import Response  # noqa: PLC0415
     from codea1_agents.train.grpo.batch import ScoredResponse, planned  # noqa: PLC0415
-    from codea1_agents.train.grpo.sampling import Response  # noqa: PLC0415
 
     draws = np.random.default_rng(0)
     rows = []

@@ -265,7 +265,7 @@ class Scripted:
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
 
-    def answer(self, turns: Sequence[Any]) -> list[Any]:
+    def answer(self, turns: Sequence[Any], *_: Any) -> list[Any]:
         from codea1_agents.train.grpo.rollout import Answer
 
         texts = [self._texts[turn.candidate] for turn in turns]

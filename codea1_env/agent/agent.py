@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from codea1_env.agent.options import constructor_options, parameters_of
 from codea1_env.agent.threads import CLOSE_TIMEOUT_S, LoopThread
-from codea1_env.errors import UserError
+from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import Info, Observation, Role
 from codea1_env.plugins import resolve, result_of
 from codea1_env.problems.problem import ProblemSet
@@ -26,7 +26,8 @@ class Agent(Protocol):
     """An object that answers observations with text.
 
     Optional methods, which callers use if they exist: `reset(seed: int)` before each episode,
-    `act_batch(observations, infos) -> list[str | AgentUnavailable]`, `async aact(observation, info) -> str`, `close()`.
+    `act_batch(observations, infos) -> list[str | AgentUnavailable]`, `act_stream(observations, infos) ->
+    Iterator[EndedReply]`, which yields the same replies as they end, `async aact(observation, info) -> str`, `close()`.
     Optional attributes: `plays`, `"coder"` or `"tester"`, if the agent can play only that role; `thread_safe = True`
     allows several calls of `act` at once; `stateless = True` says that a reply depends only on the seed, the
     observation and its info, so that one `reset` suffices for a whole run; `interactive = True`, that a person answers
@@ -35,6 +36,15 @@ class Agent(Protocol):
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return the raw reply; any text is legal."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedReply:
+    """One reply of `act_stream`."""
+
+    position: int
+    """Of its observation."""
+    reply: str | AgentUnavailable
 
 
 @dataclass(frozen=True, slots=True)

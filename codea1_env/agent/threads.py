@@ -13,8 +13,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import suppress
 from math import inf
 from queue import SimpleQueue
@@ -47,6 +47,14 @@ def done_within(future: Future[Any], timeout_s: float | None) -> bool:
         if time.monotonic() >= deadline:
             return False
     return True
+
+
+def ended_calls(calls: Iterable[Future[_T]]) -> Iterator[Future[_T]]:
+    """Yield each call when it is done; it waits for short times, too."""
+    left = set(calls)
+    while left:
+        done, left = wait(left, SIGNALS_S, FIRST_COMPLETED)
+        yield from done
 
 
 def awaited(call: Future[_T]) -> asyncio.Future[_T]:

@@ -73,8 +73,8 @@ def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.
     """A response of tokens drawn from the phrase model's vocabulary."""
     import numpy as np
 
+    from codea1_agents.models.sampling import Response
     from codea1_agents.train.grpo.batch import ScoredResponse
-    from codea1_agents.train.grpo.sampling import Response
 
     draw = np.random.default_rng([seed, n_prompt, n_response])
     prompt, tokens = (tuple(draw.integers(3, 10, n).tolist()) for n in (n_prompt, n_response))

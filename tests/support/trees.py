@@ -22,7 +22,7 @@ class Scripted:
         self.texts = texts
         self.turns: list[Turn] = []
 
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Answer]:
         self.turns += turns
         answers = [self.texts[number % len(self.texts)] for number in range(len(turns))]
         return [Answer(text) if text else Answer(unavailable="gone") for text in answers]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
 
@@ -19,6 +21,7 @@ from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_
 from codea1_agents.cli.options import Options, Problems, SessionOptions, output, retyped
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
+from codea1_agents.models.completions import Usage
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
@@ -78,6 +81,13 @@ class EvalSession:
         """Return what an agent is asked, else whose program has been running for longest; and since when."""
         asked = next(filter(None, (agent.asked for agent in self.agents)), None)
         return asked or (self.sandbox.oldest() if isinstance(self.sandbox, LocalSandbox) else None)
+
+    def written(self, begun: float) -> str:
+        """Return what models have written since a time (`time.monotonic`); empty without a reply of one."""
+        usages = [each for agent in self.agents if isinstance(each := getattr(agent.inner, "usage", None), Usage)]
+        n, tokens = sum(each.completions for each in usages), sum(each.completion_tokens for each in usages)
+        speed = f"{tokens / (time.monotonic() - begun):.0f} tokens/s"
+        return f"{n} replies, {sum(each.cut for each in usages)} cut, {speed}" if n else ""
 
     def tested(self, what: str) -> list[Problem]:
         """Return the problems that have golden tests.
@@ -166,12 +176,13 @@ class RecordKeeper(Generic[_R]):
 
         Raises:
             typer.Exit: interrupted (130).
-            AgentUnavailable: an agent was unavailable for a whole batch, which ends the evaluation, or for all of it.
+            AgentUnavailable: an agent was unavailable so often that the evaluation ended, or for all of it.
         """
         page = self._session.page
         try:
             with Progress("evaluating", total, page, done=len(self._records)) as progress:
                 progress.running = self._session.running
+                progress.facts = partial(self._session.written, time.monotonic())
                 for batch in batches:
                     self._add(batch)
                     progress.reach(len(self._records), total)
@@ -186,7 +197,7 @@ class RecordKeeper(Generic[_R]):
         why = "".join(f"; {agent.why_missing}" for agent in self._session.agents if agent.why_missing)
         if len(self._records) < total:
             raise AgentUnavailable(
-                f"an agent was unavailable for a whole batch, so {total - len(self._records)} of {total} were not"
+                f"an agent was unavailable many times in a row, so {total - len(self._records)} of {total} were not"
                 f" requested{why}{self._how_to_continue()}"
             )
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):

@@ -61,6 +61,8 @@ class Progress:
         self._page = None if hidden or page.quiet or console.is_terminal else page
         self.running: Callable[[], tuple[str, float] | None] = lambda: None
         """Returns what has been running for longest, and since when (`time.monotonic`)."""
+        self.facts: Callable[[], str] = lambda: ""
+        """Returns what else is known of the phase."""
         self._progress = RichProgress(
             *bar_columns(),
             console=console,
@@ -122,12 +124,13 @@ class Progress:
         new, total = task.completed - self._first, task.total
         counted = "" if total is None else f" {task.completed:g}/{total:g}"
         left = f", left {clock(elapsed / new * (total - task.completed))}" if new and total else ""
-        waits = self._waits()
+        waits, facts = self._waits(), self.facts()
+        counted += f", {facts}" if facts else ""
         return f"{self.what}{self._about}{counted}, elapsed {clock(elapsed)}{left}{f'; {waits}' if waits else ''}"
 
     def tell(self) -> None:
         """Bring the live line up to date; without a terminal, print a plain one if the last is some time ago."""
-        shown = self._waits() or self._text
+        shown = ", ".join(filter(None, (self._waits() or self._text, self.facts())))
         most = max(self._progress.console.width - 40, 20)  # a short bar, counts and clocks need 40 columns
         self._progress.update(self._task, description=shown if len(shown) <= most else f"{shown[: most - 1]}…")
         if self._page is not None and time.monotonic() >= self._next_line:

@@ -10,19 +10,18 @@ from math import nan
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.evaluation.turns import sample_turn
-from codea1_agents.play.named_agent import NamedAgent, Reply
+from codea1_agents.play.named_agent import NamedAgent, Replied
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox.interface import Sandbox
 
 USUAL_K = (1, 2, 5, 10, 32, 100)
 """The k for which pass@k is reported, if there are at least k samples."""
 
 _CHUNK = 64
-"""Samples that are requested and judged together. An interruption loses at most this many."""
+"""Samples that are requested and judged together, where the coder does not yield them as they end."""
 
 
 def evaluate_coder(
@@ -33,10 +32,10 @@ def evaluate_coder(
     samples: int = 1,
     known: Collection[tuple[str, int]] = (),
 ) -> Iterator[list[CoderSample]]:
-    """Yield judged samples in batches. A caller that stores them can later request only the missing ones.
+    """Yield judged samples as the replies end. A caller that stores them can later request only the missing ones.
 
-    Programs are read strictly, and values are compared as under the rules `fixed`. If the coder is unavailable for a
-    whole batch, that batch is the last one.
+    Programs are read strictly, and values are compared as under the rules `fixed`. After 64 replies in a row for which
+    the coder is unavailable, it is asked no more.
 
     Args:
         problems: problems without golden tests are left out.
@@ -58,17 +57,17 @@ def evaluate_coder(
         if (problem.id, sample) not in known
     ]
     referee = Referee(given, sandbox=sandbox)
-    for start in range(0, len(turns), _CHUNK):
-        chunk = turns[start : start + _CHUNK]
-        replies = coder.replies(chunk)
-        found = referee.golden([turn.info["problem_id"] for turn in chunk], replies)
-        yield list(map(_sample, chunk, replies, found))
-        if not any(isinstance(reply, str) for reply in replies):
+    n_missing = 0
+    for replied in coder.stream(turns, _CHUNK):
+        found = referee.golden([each.turn.info["problem_id"] for each in replied], [each.reply for each in replied])
+        yield list(map(_sample, replied, found))
+        n_missing = 0 if any(isinstance(each.reply, str) for each in replied) else n_missing + len(replied)
+        if n_missing >= _CHUNK:
             return
 
 
-def _sample(turn: Turn, reply: Reply, found: GoldenFinding) -> CoderSample:
-    text = reply if isinstance(reply, str) else None
+def _sample(replied: Replied, found: GoldenFinding) -> CoderSample:
+    turn, text = replied.turn, replied.reply if isinstance(replied.reply, str) else None
     return CoderSample(
         problem_id=turn.info["problem_id"],
         sample=turn.info["sample"],

@@ -112,7 +112,7 @@ def evaluate_tester(
     known: Collection[str] = (),
     base: NamedAgent | None = None,
 ) -> Iterator[list[TesterRecord]]:
-    """Yield records in batches. If the tester is unavailable for a whole batch, that batch is the last one.
+    """Yield records in batches. After 16 problems in a row for which the tester is unavailable, it is asked no more.
 
     Args:
         problems: the tester tests their solutions.
@@ -126,36 +126,47 @@ def evaluate_tester(
         UserError: an agent failed, or does not tell the probabilities that `base` needs.
         SandboxError: the sandbox cannot be used at all.
     """
-    todo = [problem for problem in problems if problem.id not in known]
-    for start in range(0, len(todo), _CHUNK):
-        items = [_ProblemTests(problem) for problem in todo[start : start + _CHUNK]]
-        _collect(items, tester, task)
+    n_missing = 0
+    for items in _written([problem for problem in problems if problem.id not in known], tester, task):
         records = _judged([item for item in items if not item.unavailable], sandbox, task, tester, base)
         unavailable = [TesterRecord(problem_id=item.problem.id, masked="agent") for item in items if item.unavailable]
         yield [*records, *unavailable]
-        if len(unavailable) == len(items):
+        n_missing = n_missing + len(items) if len(unavailable) == len(items) else 0
+        if n_missing >= _CHUNK:
             return
 
 
-def _collect(items: Sequence[_ProblemTests], tester: NamedAgent, task: TesterTask) -> None:
-    n_rounds, wanted = (task.tests, 1) if task.mode is Mode.QUERIES else (1, task.tests)
-    for round_ in range(n_rounds):
-        ready = [item for item in items if not item.unavailable]
-        turns = [
-            sample_turn(
-                item.problem,
-                "tester",
-                round_,
-                round_=round_,
-                program=item.problem.solution,
-                feedback=_former_tests(item) if round_ else "",
-                tests=wanted,
-                view="white_box",
-            )
-            for item in ready
-        ]
-        for item, turn, reply in zip(ready, turns, tester.replies(turns), strict=True):
-            item.add_reply(turn, reply, wanted)
+def _written(problems: Sequence[Problem], tester: NamedAgent, task: TesterTask) -> Iterator[list[_ProblemTests]]:
+    """Yield problems whose tests are written: as replies end, or together where a test needs those before it."""
+    if task.mode is Mode.SUITE:
+        items = {problem.id: _ProblemTests(problem) for problem in problems}
+        for replied in tester.stream([_turn(item, 0, task.tests) for item in items.values()], _CHUNK):
+            ended = [items[each.turn.info["problem_id"]] for each in replied]
+            for item, each in zip(ended, replied, strict=True):
+                item.add_reply(each.turn, each.reply, task.tests)
+            yield ended
+        return
+    for start in range(0, len(problems), _CHUNK):
+        chunk = [_ProblemTests(problem) for problem in problems[start : start + _CHUNK]]
+        for round_ in range(task.tests):
+            ready = {item.problem.id: item for item in chunk if not item.unavailable}
+            for replied in tester.stream([_turn(item, round_, 1) for item in ready.values()], _CHUNK):
+                for each in replied:
+                    ready[each.turn.info["problem_id"]].add_reply(each.turn, each.reply, 1)
+        yield chunk
+
+
+def _turn(item: _ProblemTests, round_: int, wanted: int) -> Turn:
+    return sample_turn(
+        item.problem,
+        "tester",
+        round_,
+        round_=round_,
+        program=item.problem.solution,
+        feedback=_former_tests(item) if round_ else "",
+        tests=wanted,
+        view="white_box",
+    )
 
 
 def _former_tests(item: _ProblemTests) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.agent import AgentContext, EndedReply, Info, Observation
 from codea1_env.declared import Count, NotNegative, Range, require_declared
 from codea1_env.errors import AgentUnavailable
 
@@ -110,6 +110,15 @@ def _plain(value: Any) -> Any:
 CompletionResult = Completion | AgentUnavailable
 
 
+@dataclass(frozen=True, slots=True)
+class EndedCompletion:
+    """A completion that has just ended, or why there is none."""
+
+    position: int
+    """Of its observation."""
+    result: CompletionResult
+
+
 class CompletionAgent(ABC):
     """An agent whose replies depend only on seed, observation and info."""
 
@@ -140,16 +149,22 @@ class CompletionAgent(ABC):
 
     def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[str | AgentUnavailable]:
         """Return one reply per observation, in order; an error in place of a missing one, so that no other is lost."""
-        found = self.complete_batch(observations, infos)
-        return [each.text if isinstance(each, Completion) else each for each in found]
+        replies = {each.position: each.reply for each in self.act_stream(observations, infos)}
+        return [replies[position] for position in range(len(observations))]
+
+    def act_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedReply]:
+        """Yield what `act_batch` returns, each reply when it ends."""
+        for ended in self.complete_stream(observations, infos):
+            result = ended.result
+            yield EndedReply(ended.position, result.text if isinstance(result, Completion) else result)
 
     def complete(self, observation: Observation, info: Info) -> Completion:
         """Return the reply with its token counts and finish reason; raises as `act`."""
-        found = self.complete_batch([observation], [info])[0]
-        if isinstance(found, AgentUnavailable):
-            raise found
-        return found
+        (ended,) = self.complete_stream([observation], [info])
+        if isinstance(ended.result, AgentUnavailable):
+            raise ended.result
+        return ended.result
 
     @abstractmethod
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
-        """Return what `act_batch` returns, with token counts, reasoning and finish reasons."""
+    def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:
+        """Yield what `act_stream` yields, with token counts, reasoning and finish reasons."""

@@ -21,6 +21,7 @@ from codea1_agents.models.completions import (
     Completion,
     CompletionAgent,
     CompletionResult,
+    EndedCompletion,
     Sampling,
     draw_seed,
 )
@@ -32,7 +33,7 @@ from codea1_agents.models.openai_connection import (
 )
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
-from codea1_env.agent.threads import awaited
+from codea1_env.agent.threads import awaited, ended_calls
 from codea1_env.errors import AgentUnavailable, UserError, message_of, of_type, one_of
 
 _SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "lacks this model or path"}
@@ -130,10 +131,16 @@ class OpenAIAgent(CompletionAgent):
         completion: Completion = await awaited(self._connection.loop.submit(self._completed, observation, info))
         return completion.text
 
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
-        """Return what `act_batch` returns, with token counts, reasoning and finish reasons."""
-        results: list[CompletionResult] = self._connection.loop.run(self._results, observations, infos)
-        return results
+    def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:
+        """Yield the completions, each when it ends."""
+        pairs = enumerate(zip(observations, infos, strict=True))
+        calls = {self._connection.loop.submit(self._result, *pair): position for position, pair in pairs}
+        try:
+            for call in ended_calls(calls):
+                yield EndedCompletion(calls[call], call.result())
+        finally:
+            for call in calls:
+                call.cancel()
 
     def close(self) -> None:
         """Close the connections; a later reply opens new ones."""
@@ -141,14 +148,6 @@ class OpenAIAgent(CompletionAgent):
 
     def __repr__(self) -> str:
         return f"openai({self._model or 'the only model'} at {self._connection.place})"
-
-    async def _results(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
-        tasks = [asyncio.ensure_future(self._result(*each)) for each in zip(observations, infos, strict=True)]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
 
     async def _result(self, observation: Observation, info: Info) -> CompletionResult:
         try:

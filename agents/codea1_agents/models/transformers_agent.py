@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain, islice, starmap
+from typing import TYPE_CHECKING, Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completions import Completion, CompletionAgent, CompletionResult, Sampling, draw_seed
+from codea1_agents.models.completions import Completion, CompletionAgent, EndedCompletion, Sampling, draw_seed
 from codea1_agents.models.model_facts import USUAL_REPLY, longest_reply
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
-from codea1_agents.models.row_sampling import RowSampler
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError, extra_needed
+
+if TYPE_CHECKING:
+    from codea1_agents.models.sampling import Response
 
 _GO_ON = tuple("_.'\"([{")  # characters that continue a literal
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -31,7 +34,7 @@ class _Request:
 
 
 class TransformersAgent(CompletionAgent):
-    """Generates with a causal model from a local folder or a hub id, in batches; a lock allows one at a time.
+    """Generates with a causal model from a local folder or a hub id; a lock allows one call at a time.
 
     The random numbers of a reply depend only on the seed, the observation and its info, so a reply is the same in a
     batch and in a single call. The exception: padding can change the last bits of the model's arithmetic, which can
@@ -93,16 +96,20 @@ class TransformersAgent(CompletionAgent):
         if max_tokens is None:
             sampling = replace(sampling, max_tokens=longest_reply(self._context_length))
         self._sampling = sampling
-        _settle_generation(self._model, self._format, sampling.max_tokens)
+        self._ends = self._format.ends(self._model.generation_config)
 
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
-        """Return what `act_batch` returns, with token counts and finish reasons."""
-        requests = [self._request(*pair) for pair in zip(observations, infos, strict=True)]
+    def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:
+        """Yield the completions, each when it ends; prompts that do not fit come last."""
+        requests = dict(enumerate(self._request(*pair) for pair in zip(observations, infos, strict=True)))
+        refused = {at: each for at, each in requests.items() if isinstance(each, AgentUnavailable)}
+        fitting = {at: each for at, each in requests.items() if isinstance(each, _Request)}
         with self._lock:
-            generated = iter(self._generate([each for each in requests if isinstance(each, _Request)]))
-            results = [next(generated) if isinstance(each, _Request) else each for each in requests]
-            self._count(results)
-        return results
+            for ended in chain(self._generate(fitting), starmap(EndedCompletion, refused.items())):
+                if isinstance(ended.result, Completion):
+                    self._usage = self._usage.with_completions([ended.result])
+                else:
+                    self._usage = replace(self._usage, unanswered=self._usage.unanswered + 1)
+                yield ended
 
     def __repr__(self) -> str:
         return self._name
@@ -190,55 +197,37 @@ class TransformersAgent(CompletionAgent):
             f"do not fit its context of {self._context_length}"
         )
 
-    def _count(self, results: Sequence[CompletionResult]) -> None:
-        unanswered = sum(isinstance(each, AgentUnavailable) for each in results)
-        total = self._usage.with_completions(each for each in results if isinstance(each, Completion))
-        self._usage = replace(total, unanswered=total.unanswered + unanswered)
-
-    def _generate(self, requests: Sequence[_Request]) -> list[CompletionResult]:
-        order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding
-        found: dict[int, CompletionResult] = {}
-        for start in range(0, len(order), self._batch_size):
-            some = order[start : start + self._batch_size]
-            found |= dict(zip(some, self._generated_in_memory([requests[at] for at in some]), strict=True))
-        return [found[at] for at in range(len(requests))]
-
-    def _generated_in_memory(self, requests: list[_Request]) -> list[CompletionResult]:
+    def _generate(self, requests: Mapping[int, _Request]) -> Iterator[EndedCompletion]:
+        """Yield a completion for each request, by position, when it ends; with fewer at a time where memory lacks."""
         torch, _ = _imported()
-        try:
-            return self._at_once(requests)
-        except torch.OutOfMemoryError as error:
-            fault = f"{self!r}: not enough memory for one reply ({' '.join(str(error).split())[:120]})"
-        if len(requests) == 1:
-            return [AgentUnavailable(fault)]
-        half = len(requests) // 2
-        return self._generated_in_memory(requests[:half]) + self._generated_in_memory(requests[half:])
+        from codea1_agents.models.sampling import SamplingRules, stream_responses  # noqa: PLC0415  imports torch
 
-    def _at_once(self, requests: list[_Request]) -> list[CompletionResult]:
-        torch, transformers = _imported()
-        prompts = {"input_ids": [list(each.prompt_ids) for each in requests]}
-        batch = self._tokenizer.pad(prompts, padding=True, return_tensors="pt").to(self._device)
-        width = batch["input_ids"].shape[1]
-        seeds = [each.seed for each in requests]
-        draws = [] if self._sampling.greedy else [RowSampler(self._sampling, seeds, width)]
-        with torch.inference_mode():
-            produced = self._model.generate(
-                input_ids=batch["input_ids"],
-                attention_mask=batch["attention_mask"],
-                logits_processor=transformers.LogitsProcessorList(draws),
-            )
-        rows = produced[:, width:].tolist()
-        return [self._completion(each, row) for each, row in zip(requests, rows, strict=True)]
+        left = dict(sorted(requests.items(), key=lambda each: len(each[1].prompt_ids)))
+        limits, size = self._sampling, self._batch_size
+        while left:
+            some = dict(islice(left.items(), None if size > 1 else 1))
+            size, fault = min(size, len(some)), ""
+            rules = SamplingRules(limits.max_tokens, limits.temperature, limits.top_p, micro_batch_size=size)
+            prompts, seeds = [each.prompt_ids for each in some.values()], [(each.seed,) for each in some.values()]
+            positions = list(some)
+            try:
+                for ended in stream_responses(self._model, prompts, seeds, self._ends, rules):
+                    position = positions[ended.position]
+                    yield EndedCompletion(position, self._completion(left.pop(position), ended.response))
+            except torch.OutOfMemoryError as error:
+                fault = f"{self!r}: not enough memory for one reply ({' '.join(str(error).split())[:120]})"
+            if fault and size == 1:
+                del left[positions[0]]
+                yield EndedCompletion(positions[0], AgentUnavailable(fault))
+            elif fault:
+                size //= 2
 
-    def _completion(self, request: _Request, row: list[int]) -> Completion:
-        ends = self._model.generation_config.eos_token_id or ()
-        length = next((at for at, token in enumerate(row) if token in ends), None)
-        kept = row[:length]
+    def _completion(self, request: _Request, response: Response) -> Completion:
         return Completion(
-            self._format.reply(kept),
-            finish="length" if length is None else "stop",
+            self._format.reply(response.tokens if response.is_cut else response.tokens[:-1]),
+            finish="length" if response.is_cut else "stop",
             prompt_tokens=len(request.prompt_ids),
-            completion_tokens=len(kept) + (length is not None),
+            completion_tokens=response.n_tokens,
         )
 
 
@@ -247,19 +236,6 @@ def _loaded(place: str, device: Any, dtype: str, trust_remote_code: bool) -> tup
     tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
     model = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=dtype, trust_remote_code=trust_remote_code)
     return tokenizer, model.to(device).eval()
-
-
-def _settle_generation(model: Any, chat: ChatFormat, max_tokens: int) -> None:
-    """Replace the model's own generation settings, such as a penalty, which would be applied in addition to ours."""
-    _, transformers = _imported()
-    own = model.generation_config
-    model.generation_config = transformers.GenerationConfig(
-        do_sample=False,
-        max_new_tokens=max_tokens,
-        bos_token_id=own.bos_token_id,
-        eos_token_id=list(chat.ends(own)) or None,
-        pad_token_id=chat.tokenizer.pad_token_id,
-    )
 
 
 def _device(torch: Any, name: str) -> Any:

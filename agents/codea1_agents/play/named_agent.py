@@ -5,17 +5,27 @@ from __future__ import annotations
 import hashlib
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
 from codea1_agents.play.own_code import described, own_line
-from codea1_env.agent import Agent, Info
+from codea1_env.agent import Agent, EndedReply, Info
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.rounds.rounds import Turn
 
 Reply: TypeAlias = str | AgentUnavailable
 """The agent's text, or the error that says why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """A turn with its reply."""
+
+    turn: Turn
+    reply: Reply
+
 
 _SEED_BITS = 53
 """A double holds 53 bits exactly, so every reader of a record gets the exact seed."""
@@ -60,12 +70,53 @@ class NamedAgent:
         if not callable(getattr(self.inner, "act_batch", None)):
             found = [self._seeded_reply(*each) for each in zip(turns, wheres, strict=True)]
         elif turns:
-            if not self._is_seeded:
-                self.reset(self._seed or 0, "reset()")
-                self._is_seeded = True
+            self._seed_once()
             found = self.batch(turns, wheres)
-        self.why_missing = next((str(each) for each in found if isinstance(each, AgentUnavailable)), self.why_missing)
+        self._note_missing(found)
         return found
+
+    def stream(self, turns: Sequence[Turn], n_at_once: int) -> Iterator[list[Replied]]:
+        """Yield the same replies, in lists of those that have just ended.
+
+        Args:
+            turns: what to reply to. An agent with `act_stream` gets all of them together.
+            n_at_once: how many turns any other agent gets together.
+
+        Raises:
+            UserError: as in `replies`, or the agent did not yield one reply per turn.
+        """
+        act_stream = getattr(self.inner, "act_stream", None)
+        if not callable(act_stream):
+            for start in range(0, len(turns), n_at_once):
+                some = turns[start : start + n_at_once]
+                yield list(map(Replied, some, self.replies(some)))
+            return
+        self._seed_once()
+        left = dict(enumerate(turns))
+        with self.naming_errors("act_stream()"):
+            ended = iter(act_stream([turn.observation for turn in turns], [turn.info for turn in turns]))
+        with closing(ended) if hasattr(ended, "close") else nullcontext():
+            while left:
+                where = f"a stream of {len(turns)}, {len(left)} of which are left"
+                with self.naming_errors(where):
+                    each = next(ended, None)
+                if not isinstance(each, EndedReply) or each.position not in left:
+                    raise UserError(
+                        f"{self.name} yielded {each!r:.80} in {where}, expected the EndedReply of one of these"
+                    )
+                turn, reply = left.pop(each.position), each.reply
+                if not isinstance(reply, AgentUnavailable):
+                    self.require_text(reply, _where(turn.info))
+                self._note_missing([reply])
+                yield [Replied(turn, reply)]
+
+    def _seed_once(self) -> None:
+        if not self._is_seeded:
+            self.reset(self._seed or 0, "reset()")
+            self._is_seeded = True
+
+    def _note_missing(self, replies: Iterable[Reply]) -> None:
+        self.why_missing = next((str(each) for each in replies if isinstance(each, AgentUnavailable)), self.why_missing)
 
     def reset(self, seed: int, where: str) -> None:
         """Reset the agent if it has a `reset`."""

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from codea1_agents.cli import progress
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from tests.support.command_line import codea1, document, one_object, refused
 
@@ -15,6 +17,7 @@ CHUNK = 64
 AGENTS = """\
 from pathlib import Path
 
+from codea1_agents.models.completions import Completion, Usage
 from codea1_env.errors import AgentUnavailable
 
 RIGHT = {"f": "def f(n):\\n    return n + 1", "g": "def g(n):\\n    return n * n"}
@@ -22,6 +25,14 @@ RIGHT = {"f": "def f(n):\\n    return n + 1", "g": "def g(n):\\n    return n * n
 
 def right(observation):
     return RIGHT[observation["entry_point"]]
+
+
+class Model:
+    usage = Usage()
+
+    def act(self, observation, info):
+        self.usage = self.usage.with_completions([Completion("", info["sample"] and "length", completion_tokens=500)])
+        return right(observation)
 
 
 def interrupted(observation):
@@ -203,3 +214,15 @@ def test_evaluations_of_two_versions_of_the_judge_are_not_compared(source: Path)
         sentence = refused("eval", "compare", *pair)
         assert "cannot compare" in sentence
         assert "of the judge" in sentence
+
+
+def test_it_says_what_a_model_has_written_and_how_fast(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, leave = list[str](), progress.Progress.__exit__
+
+    def left(self: progress.Progress, *error: object) -> None:
+        lines.append(self.line())
+        leave(self, *error)
+
+    monkeypatch.setattr(progress.Progress, "__exit__", left)
+    codea1("eval", "coder", "--agent", "for_two:Model", "-p", source, "-n", 3)
+    assert re.match(r"evaluating 6/6, 6 replies, 4 cut, [1-9]\d* tokens/s, elapsed", lines[-1])

@@ -62,13 +62,13 @@ def test_each_phase_is_named_and_what_runs_for_five_seconds(clock: Clock, capsys
     ]
     clock.now = 0.0
     bar = progress.Progress("playing", 5, Page())
-    bar.running = lambda: ("a/slow_one", 2.0)
+    bar.running, bar.facts = lambda: ("a/slow_one", 2.0), lambda: "7 replies, 2 cut, 61 tokens/s"
     for clock.now in (6.0, 37.0):
         bar.rest(0.0)
         bar.tell()
     assert capsys.readouterr().err.splitlines() == [
-        "note: playing 0/5, elapsed 0:06",
-        "note: playing 0/5, elapsed 0:37; waiting 0:35 for a/slow_one",
+        "note: playing 0/5, 7 replies, 2 cut, 61 tokens/s, elapsed 0:06",
+        "note: playing 0/5, 7 replies, 2 cut, 61 tokens/s, elapsed 0:37; waiting 0:35 for a/slow_one",
     ]
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.records import CoderSample
+from codea1_agents.play.named_agent import NamedAgent
+from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import GoldenCase, ProblemSet
 from codea1_env.sandbox import Sandbox
-from tests.support.scripted import scripted
+from tests.support.scripted import Streaming, scripted
 
 RIGHT = {
     "larger": "def larger(a, b):\n    return max(a, b)",
@@ -81,3 +83,15 @@ def test_neither_what_is_known_nor_a_coder_that_is_gone_is_asked_for(problems: P
     agent, named = scripted(lambda observation, info: None)
     found = samples_of(problems, named, sandbox, samples=100)
     assert len(agent.asked) == len(found) < 200
+
+
+def test_each_reply_is_judged_when_it_ends_and_64_missing_ones_are_the_last(problems: Any, sandbox: Sandbox) -> None:
+    agent = Streaming(lambda position: RIGHT["sign" if position else "larger"])
+    samples = evaluate_coder(problems, NamedAgent(agent, "streaming"), sandbox)
+    assert [(each.problem_id, each.passed) for each in next(samples)] == [("sign", True)]
+    assert agent.yielded == [1]
+    assert [(each.problem_id, each.passed) for each in next(samples)] == [("larger", True)]
+    down = Streaming(lambda position: AgentUnavailable("down"))
+    assert len(samples_of(problems, NamedAgent(down, "down"), sandbox, samples=50)) == 64
+    rarely = Streaming(lambda position: RIGHT["larger"] if position == 50 else AgentUnavailable("down"))
+    assert len(samples_of(problems, NamedAgent(rarely, "rarely"), sandbox, samples=50)) == 100

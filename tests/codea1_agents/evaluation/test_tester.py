@@ -10,13 +10,15 @@ from codea1_agents.evaluation.records import TesterRecord
 from codea1_agents.evaluation.solution_runs import drawn_mutants
 from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_names, figures_of_tester
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.scripted.mutation import mutants
+from codea1_env.errors import AgentUnavailable
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.call_forms import CallForms
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.sandbox import load_sandbox
-from tests.support.scripted import scripted, written
+from tests.support.scripted import Streaming, scripted, written
 
 ANY_TWO = "def check(arguments, expected, answer):\n    return type(answer) is list and len(answer) == 2"
 TASK = TesterTask(tests=2, mode=Mode.SUITE)
@@ -100,6 +102,16 @@ def test_an_unavailable_tester_is_masked_never_zero_and_all_figures_are_shares(p
     found = figures_of_tester(records_of(problems, named), tests=2)
     assert set(figure_names(2)) | {"Mul", "Mul_fixed"} == set(found.figures)
     assert all(isnan(each.mean) or 0 <= each.mean <= 1 for each in found.figures.values())
+
+
+def test_each_suite_is_judged_when_it_ends_and_16_missing_in_a_row_are_the_last(problems: ProblemSet) -> None:
+    agent, sandbox = Streaming(lambda position: written(["assert sign(5) == 1"])), load_sandbox("local")
+    task = TesterTask(tests=1, mode=Mode.SUITE, max_mutants=0)
+    (record,) = next(evaluate_tester(problems, NamedAgent(agent, "streaming"), sandbox, task))
+    assert (record.problem_id, record.n_valid, agent.yielded) == ("sign", 1, [1])
+    many = [replace(problems[0], id=f"larger {n}") for n in range(20)]
+    down = NamedAgent(Streaming(lambda position: AgentUnavailable("down")), "down")
+    assert sum(map(len, evaluate_tester(many, down, sandbox, task))) == 16
 
 
 @pytest.mark.slow

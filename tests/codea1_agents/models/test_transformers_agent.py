@@ -71,7 +71,8 @@ def test_a_reply_depends_on_no_batch_and_touches_nobodys_random_state(drawing, o
 def test_an_end_token_ends_a_reply_and_the_limit_is_told(tiny_model, observation, infos):
     # With these weights a third of all long replies end by themselves; what is asked is that both kinds are told apart.
     some = agent(tiny_model, temperature=3.0, max_tokens=200)
-    found = some.complete_batch([observation] * 8, [infos[0] | {"episode_id": str(n)} for n in range(8)])
+    infos = [infos[0] | {"episode_id": str(n)} for n in range(8)]
+    found = [each.result for each in some.complete_stream([observation] * 8, infos)]
     for each in found:
         assert each.cut == (each.completion_tokens == 200)
     assert {each.cut for each in found} == {True, False}
@@ -90,29 +91,47 @@ def test_a_prompt_that_does_not_fit_costs_only_its_own_game(drawing, observation
     assert drawing.act_batch([], []) == []
 
 
-def starve(some, room, monkeypatch):
-    """Let batches of more rows than there is room for fail; return the sizes of all that are tried."""
-    generate, sizes = some._model.generate, []
+def starve(some, room):
+    """Let batches of more rows than there is room for fail; return the rows of all prompts that are tried."""
+    sizes = []
 
-    def poor(**arguments):
-        sizes.append(len(arguments["input_ids"]))
-        if sizes[-1] > room:
+    def poor(_, __, given):
+        rows, columns = given["input_ids"].shape
+        if columns > 1:
+            sizes.append(rows)
+        if rows > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return generate(**arguments)
 
-    monkeypatch.setattr(some._model, "generate", poor)
+    some._model.register_forward_pre_hook(poor, with_kwargs=True)
     return sizes
 
 
-def test_too_little_memory_halves_the_batch(tiny_model, drawing, observation, infos, monkeypatch):
+def test_too_little_memory_halves_the_batch(tiny_model, drawing, observation, infos):
     some = agent(tiny_model, top_p=0.95)
-    sizes = starve(some, 1, monkeypatch)
+    observations = [observation | {"problem": "def f(x): ...\n" * length} for length in (1, 4, 3, 2)]
+    sizes = starve(some, 1)
     drawing.reset(0)
-    assert some.act_batch([observation] * 4, infos) == drawing.act_batch([observation] * 4, infos)
-    assert sizes == [4, 2, 1, 1, 2, 1, 1]
-    starve(some, 0, monkeypatch)
+    assert some.act_batch(observations, infos) == drawing.act_batch(observations, infos)
+    assert sizes == [4, 2, 1, 1, 1, 1]
+    starve(some, 0)
     with pytest.raises(AgentUnavailable, match="not enough memory"):
         some.act(observation, infos[0])
+    assert all(isinstance(reply, AgentUnavailable) for reply in some.act_batch(observations, infos))
+
+
+def test_each_reply_is_yielded_when_it_ends_and_makes_room_for_the_next(tiny_model, observation, infos):
+    some = agent(tiny_model, temperature=3.0, max_tokens=200, batch_size=2)
+    many = [infos[0] | {"episode_id": str(n)} for n in range(8)]
+    rows, n_steps = [], []
+    some._model.register_forward_pre_hook(lambda _, __, g: rows.append(len(g["input_ids"])), with_kwargs=True)
+    ended = []
+    for each in some.complete_stream([observation] * 8, many):
+        ended.append(each)
+        n_steps.append(len(rows))
+        assert some.usage.completions == len(ended)
+    assert sorted(each.position for each in ended) == list(range(8))
+    assert n_steps[0] < n_steps[-1] / 4
+    assert max(rows) == 2
 
 
 def test_a_model_without_a_template_plays_and_shows_no_bars(tiny_base_model, observation, infos, tiny_model, capfd):

@@ -7,9 +7,10 @@ import pytest
 
 from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent
+from codea1_env.agent import EndedReply
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.problems.problem import ProblemSet
-from tests.support.scripted import scripted
+from tests.support.scripted import Streaming, scripted
 
 
 def test_every_turn_has_an_info_and_a_seed_of_its_own_whatever_was_asked_before(toys: ProblemSet) -> None:
@@ -69,6 +70,34 @@ def test_an_agent_with_batches_is_asked_and_seeded_once_and_a_seed_may_come_from
 def test_a_batch_that_is_no_list_of_texts_is_the_agents_fault(toys: ProblemSet, replies: Any) -> None:
     with pytest.raises(UserError, match="together"):
         NamedAgent(Together(replies), "together").replies([sample_turn(toys[0], "coder", k) for k in (0, 1)])
+
+
+def test_a_stream_gives_the_replies_as_they_end_whatever_the_agent_has(toys: ProblemSet) -> None:
+    turns = [sample_turn(toys[0], "coder", k) for k in range(3)]
+    for agent, n_at_once, sizes in (
+        (Streaming(lambda position: f"reply {position}"), 2, [1, 1, 1]),
+        (Together(["reply 0", "reply 1"]), 2, [2]),
+        (scripted(lambda observation, info: f"reply {info['sample']}")[0], 2, [2, 1]),
+    ):
+        wanted = turns[: sum(sizes)]
+        lists = list(NamedAgent(agent, "it").stream(wanted, n_at_once))
+        assert [len(each) for each in lists] == sizes
+        replied = sorted((each for some in lists for each in some), key=lambda each: turns.index(each.turn))
+        assert [each.reply for each in replied] == [f"reply {n}" for n in range(len(wanted))]
+    missing = NamedAgent(Streaming(lambda position: AgentUnavailable("down")), "it")
+    assert len(list(missing.stream(turns, 2))) == 3
+    assert missing.why_missing == "down"
+
+
+@pytest.mark.parametrize(
+    "yielded",
+    [[], [EndedReply(0, "x")], [EndedReply(1, "x")] * 2, [EndedReply(7, "x")], ["x", "y"], [EndedReply(0, 3)]],
+)
+def test_a_stream_without_one_text_per_turn_is_the_agents_fault(toys: ProblemSet, yielded: Any) -> None:
+    agent = Streaming(str)
+    agent.act_stream = lambda observations, infos: iter(yielded)  # type: ignore[method-assign]
+    with pytest.raises(UserError, match=r"^streaming (yielded|returned) .*expected"):
+        list(NamedAgent(agent, "streaming").stream([sample_turn(toys[0], "coder", k) for k in (0, 1)], 2))
 
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, GeneratorExit, StopIteration, SystemExit])

@@ -37,7 +37,7 @@ from codea1_agents.train.failures import RunnerFailed, SamplerDiffers
 from codea1_agents.train.grpo.batch import StoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.metrics import StepFacts, TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
+from codea1_agents.train.grpo.progress import Meter, Part, Phase, Progress, Report, report_minibatches, unreported
 from codea1_agents.train.grpo.rollout import RolledTree, Task
 from codea1_agents.train.grpo.runners import (
     MAX_ROUNDS,
@@ -140,7 +140,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Run one iteration."""
         begun = time.perf_counter()
-        self.meter.begin(Phase.SAMPLING, self.config.problems_per_step)
+        self.meter.begin(Phase.SAMPLING, self._sampled_parts())
         synced_s = 0.0 if self._ahead is not None else self._synced()
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
             rolled = self._rolled_out()
@@ -285,6 +285,11 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         entries = self.book.retrieve(problem.id, rules)
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
+    def _sampled_parts(self) -> dict[Part, int]:
+        n, shape = self.config.problems_per_step, self.settings.rollout
+        suites = {Part.SUITES: n * shape.n_groups * shape.n_suites} if shape.n_suites else {}
+        return {Part.PROGRAMS: n * shape.n_candidates, **suites, Part.JUDGED: n}
+
     def _rolled_out(self) -> RolledOut:
         """Return the trees of the iteration, which may have been sampled during the last one.
 
@@ -367,7 +372,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def _learn(self, batch: Sequence[StoredResponse], parts: Sequence[Any]) -> None:
         n_minibatches = len({(each.module, each.minibatch) for each in batch})
-        self.meter.begin(Phase.LEARNING, n_minibatches * self.config.epochs_per_step)
+        self.meter.begin(Phase.LEARNING, {Part.MINIBATCHES: n_minibatches * self.config.epochs_per_step})
         results = self.learner_group.update(
             episodes_refs=list(parts),
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from codea1_agents.models.sampling import Response, Rows, left_padded
 from codea1_agents.train.grpo.advantages import over_batch
-from codea1_agents.train.grpo.sampling import Response, Rows, left_padded
 
 
 class Column(StrEnum):

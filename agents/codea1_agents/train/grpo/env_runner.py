@@ -19,6 +19,7 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import NUM_EPISODES, WEIGHTS_SEQ_NO
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from codea1_agents.models.sampling import SamplingRules
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
@@ -33,7 +34,7 @@ from codea1_agents.train.grpo.rollout import (
     Task,
     TreeRoller,
 )
-from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
+from codea1_agents.train.grpo.sampling import RolloutEngine, TransformersEngine
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.vllm_engine import VllmAdapter, VllmEngine
 from codea1_agents.train.grpo.weights import Piece, WeightReceiver

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codea1_agents.models.sampling import Response
 
 
 class Phase(StrEnum):
@@ -30,23 +35,49 @@ class Part(StrEnum):
     """What is counted."""
 
     PROGRAMS = auto()
-    """Problems whose programs are written."""
+    """Replies of coders."""
     SUITES = auto()
-    """Problems whose suites are written."""
-    JUDGED = auto()
-    """Problems that are judged."""
+    """Replies of testers; those to programs that do not load count when the others are written."""
+    JUDGED = "judged problems"
     MINIBATCHES = auto()
     """Optimiser steps."""
 
 
-_PARTS = {Phase.SAMPLING: (Part.PROGRAMS, Part.SUITES, Part.JUDGED), Phase.LEARNING: (Part.MINIBATCHES,)}
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What is done since the last report."""
 
-Report = Callable[[Part, int], object]
-"""Called with how many more are done."""
+    part: Part
+    n: int = 1
+    n_tokens: int = 0
+    n_cut: int = 0
+    """Replies that the token limit ended."""
 
 
-def unreported(_part: Part, _n: int) -> None:
+Report = Callable[[Done], object]
+"""Called with what more is done."""
+
+_REPORT_EVERY_S = 0.5  # a report to another process takes a millisecond
+
+
+def unreported(_done: Done) -> None:
     """Ignore a report."""
+
+
+@contextmanager
+def counted_replies(part: Part, total: int, report: Report) -> Iterator[Callable[[Response], None]]:
+    """Yield a function that counts responses and reports them now and then; report all others of `total` at the end."""
+    left, new, reported_at = total, Done(part, 0), time.monotonic()
+
+    def count(response: Response) -> None:
+        nonlocal left, new, reported_at
+        new = Done(part, new.n + 1, new.n_tokens + response.n_tokens, new.n_cut + response.is_cut)
+        if time.monotonic() - reported_at >= _REPORT_EVERY_S:
+            report(new)
+            left, new, reported_at = left - new.n, Done(part, 0), time.monotonic()
+
+    yield count
+    report(replace(new, n=left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +85,31 @@ class Progress:
     """How far a phase is."""
 
     phase: Phase
-    total: int = 0
-    """Problems, or minibatches; 0: not counted."""
+    totals: Mapping[Part, int] = field(default_factory=dict)
+    """What is counted; empty: nothing."""
     done: Mapping[Part, int] = field(default_factory=dict)
-    """At most `total` each."""
+    """At most the totals."""
+    n_tokens: int = 0
+    """Of the replies that have ended."""
+    n_cut: int = 0
+    seconds: float = 0.0
+    """Since the phase began."""
+    last_s: float = 0.0
+    """How long the same phase of the last step took; 0: unknown."""
 
     def __str__(self) -> str:
-        """Return e.g. `sampling: programs 16, suites 8 of 32`."""
-        counts = ", ".join(f"{part} {self.done[part]}" for part in _PARTS.get(self.phase, ()) if part in self.done)
-        return f"{self.phase}: {counts} of {self.total}" if counts else str(self.phase)
+        """Return e.g. `sampling: suites 8 of 32, 2 cut, 61 tokens/s, left 0:35`."""
+        begun = [part for part in self.totals if part in self.done]
+        shown = [part for part in begun if self.done[part] < self.totals[part]] or begun[-1:]
+        facts = [f"{part} {self.done[part]} of {self.totals[part]}" for part in shown]
+        if self.n_cut:
+            facts.append(f"{self.n_cut} cut")
+        if self.n_tokens and self.seconds:
+            facts.append(f"{self.n_tokens / self.seconds:.0f} tokens/s")
+        left_s = round(self.last_s - self.seconds)
+        if facts and left_s > 0:
+            facts.append(f"left {left_s // 60}:{left_s % 60:02}")
+        return f"{self.phase}: {', '.join(facts)}" if facts else str(self.phase)
 
 
 class Meter:
@@ -71,21 +118,28 @@ class Meter:
     def __init__(self) -> None:
         self.show: Callable[[Progress], object] = lambda _: None
         self._lock = RLock()
-        self._now = Progress(Phase.SAVING)
+        self._now, self._begun = Progress(Phase.SAVING), 0.0
+        self._took: dict[Phase, float] = {}
+        """Seconds until the last report of each phase."""
 
-    def begin(self, phase: Phase, total: int = 0) -> None:
-        """Begin a phase. After that, `show` gets nothing of an earlier phase, even if a runner reports late."""
+    def begin(self, phase: Phase, totals: Mapping[Part, int] | None = None) -> None:
+        """Begin a phase, or what is counted in it. Then `show` gets no late reports of an earlier phase."""
         with self._lock:
-            self._now = Progress(phase, total)
+            now = time.monotonic()
+            if phase is not self._now.phase:
+                self._took[self._now.phase], self._begun = self._now.seconds, now
+            self._now = Progress(phase, totals or {}, seconds=now - self._begun, last_s=self._took.get(phase, 0.0))
             self.show(self._now)
 
-    def report(self, part: Part, n: int) -> None:
+    def report(self, done: Done) -> None:
         """Count; ignore a late report of another phase."""
         with self._lock:
-            now = self._now
-            if part in _PARTS.get(now.phase, ()):  # problems of a lost runner are reported again
-                count = min(now.done.get(part, 0) + n, now.total)
-                self._now = replace(now, done={**now.done, part: count})
+            now, part = self._now, done.part
+            if part in now.totals:  # what a lost runner had done is reported again
+                count = min(now.done.get(part, 0) + done.n, now.totals[part])
+                n_tokens, n_cut = now.n_tokens + done.n_tokens, now.n_cut + done.n_cut
+                seconds, counts = time.monotonic() - self._begun, {**now.done, part: count}
+                self._now = replace(now, done=counts, n_tokens=n_tokens, n_cut=n_cut, seconds=seconds)
                 self.show(self._now)
 
 
@@ -93,4 +147,4 @@ def report_minibatches(learner: Any, report: Report) -> None:
     """Let a learner report each step of its optimisers."""
     for module in learner.module.keys():  # noqa: SIM118  a MultiRLModule is no mapping
         for _, optimizer in learner.get_optimizers_for_module(module):
-            optimizer.register_step_post_hook(lambda *_: report(Part.MINIBATCHES, 1))
+            optimizer.register_step_post_hook(lambda *_: report(Done(Part.MINIBATCHES)))

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.models.model_files import model_digest, no_progress_bars, require_model
+from codea1_agents.models.sampling import SamplingRules, sample_responses
 from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
@@ -48,7 +49,6 @@ from codea1_agents.train.grpo.causal_models import (
     untied,
     whole_tensor,
 )
-from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
 from codea1_env.errors import UserError

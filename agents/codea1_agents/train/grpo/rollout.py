@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ray.tune.registry import ENV_CREATOR, _global_registry  # what `register_env` writes to
 
 from codea1_agents.models.chat_format import ChatFormat
+from codea1_agents.models.sampling import OnEnd, Response, SamplingRules, uncounted
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Prompts
 from codea1_agents.train.grpo.advantages import (
@@ -32,8 +33,8 @@ from codea1_agents.train.grpo.advantages import (
 from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.credit import CreditedTest, by_tests, credit_of_groups, token_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
-from codea1_agents.train.grpo.progress import Part, Report, unreported
-from codea1_agents.train.grpo.sampling import Response, ResponseSize, RolloutEngine, SamplingRules, single_seed
+from codea1_agents.train.grpo.progress import Done, Part, Report, counted_replies, unreported
+from codea1_agents.train.grpo.sampling import ResponseSize, RolloutEngine, single_seed
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.agent import Agent
 from codea1_env.book.store import MistakeBook
@@ -67,8 +68,8 @@ class Answer:
 class Player(Protocol):
     """Replies to the turns of one role."""
 
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Return one answer per turn, in order."""
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+        """Return one answer per turn, in order; call `on_end` with each response when it ends."""
 
     def starts(self, answer: Answer) -> Sequence[int]:
         """Return where each token of an answer begins in its text; () if no model of the training sampled it."""
@@ -100,7 +101,7 @@ class ModelPlayer:
         self.sampling = sampling
         self._max_prompt = max_prompt_tokens
 
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
         """Sample one response per turn. A prompt that is too long gets none: its answer is `unavailable`."""
         prompts = [tuple(self._format.prompt_ids(self._prompts.messages(t.observation, t.info))) for t in turns]
         context = self._engine.context_length
@@ -112,6 +113,7 @@ class ModelPlayer:
                 [turns[position].seed for position in sampled],
                 self._ends,
                 self.sampling,
+                on_end,
             )
         )
         found = []
@@ -146,8 +148,8 @@ class AgentPlayer:
         """Wrap an agent. An agent with `act_batch` keeps its seed; any other is reset with the seed of each turn."""
         self._asker = NamedAgent(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
 
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Return the agent's replies; see `NamedAgent.replies`."""
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+        """Return the agent's replies, which are no responses; see `NamedAgent.replies`."""
         return [
             Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
             for reply in self._asker.replies(turns)
@@ -312,30 +314,30 @@ class TreeRoller:
 
         Args:
             tasks: the problems.
-            report: called when a part of some problems is done.
+            report: called when replies have ended and when problems are judged.
         """
         self._generate_s = 0.0
-        batches = self._batches(tasks)
+        batches, shape = self._batches(tasks), self.shape
         for batch in batches:
-            batch.write_programs()
-            report(Part.PROGRAMS, len(batch.tasks))
-        for batch in batches if self.shape.n_suites else ():
-            batch.write_suites()
-            report(Part.SUITES, len(batch.tasks))
+            with counted_replies(Part.PROGRAMS, len(batch.tasks) * shape.n_candidates, report) as on_end:
+                batch.write_programs(on_end)
+        for batch in batches if shape.n_suites else ():
+            with counted_replies(Part.SUITES, len(batch.tasks) * shape.n_groups * shape.n_suites, report) as on_end:
+                batch.write_suites(on_end)
         trees: list[RolledTree] = []
         for batch in batches:
             trees += batch.trees()
-            report(Part.JUDGED, len(batch.tasks))
+            report(Done(Part.JUDGED, len(batch.tasks)))
         return RolledTrees(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
 
     def coder_turns(self, tasks: Sequence[Task]) -> list[Turn]:
         """Return the turns of all coders, task by task, and play nothing."""
         return [turn for batch in self._batches(tasks) for turn in batch.vector.turns()]
 
-    def answers(self, role: str, turns: Sequence[Turn]) -> list[Answer]:
+    def answers(self, role: str, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
         """Return one answer of the role's player per turn."""
         begun = time.perf_counter()
-        found = self._players[role].answer(turns) if turns else []
+        found = self._players[role].answer(turns, on_end) if turns else []
         self._generate_s += time.perf_counter() - begun
         return found
 
@@ -383,18 +385,18 @@ class _Batch:
         self._programs: list[list[Answer]] = [[] for _ in trees]
         self._suites: list[list[list[Answer]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
 
-    def write_programs(self) -> None:
-        for turn, answer in self._play("coder"):
+    def write_programs(self, on_end: OnEnd) -> None:
+        for turn, answer in self._play("coder", on_end):
             self._programs[turn.tree].append(answer)
 
-    def write_suites(self) -> None:
+    def write_suites(self, on_end: OnEnd) -> None:
         self.vector.recv()
-        for turn, answer in self._play("tester"):
+        for turn, answer in self._play("tester", on_end):
             self._suites[turn.tree][turn.candidate].append(answer)
 
-    def _play(self, role: str) -> list[tuple[Turn, Answer]]:
+    def _play(self, role: str, on_end: OnEnd) -> list[tuple[Turn, Answer]]:
         turns = self.vector.turns()
-        answers = self._roller.answers(role, turns)
+        answers = self._roller.answers(role, turns, on_end)
         self._is_judging = bool(turns)  # there are none if no program of any task loads: the episodes are then over
         if turns:
             self.vector.send(self.vector.actions([answer.reply for answer in answers]))

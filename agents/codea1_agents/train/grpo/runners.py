@@ -27,7 +27,7 @@ from codea1_agents.train.failures import RunnerFailed, StaleWeights
 from codea1_agents.train.grpo.batch import StoredResponse
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Part, Report, unreported
+from codea1_agents.train.grpo.progress import Done, Report, unreported
 from codea1_agents.train.grpo.rollout import RolledTree, Task
 from codea1_agents.train.grpo.weights import HandoverPlan, Piece, piece_of, plan_of
 from codea1_env.errors import UserError
@@ -88,7 +88,7 @@ def roll_out(
     Args:
         algorithm: a `GRPO`.
         tasks: of the iteration.
-        report: called when a part of some problems is done.
+        report: called when replies have ended and when problems are judged.
         done: what runners have returned already.
         group: of the runners; None: those of the training.
 
@@ -444,10 +444,10 @@ class RemoteReport:
 
     queue: Queue
 
-    def __call__(self, part: Part, n: int) -> None:
+    def __call__(self, done: Done) -> None:
         """Send a report."""
         with suppress(RayError):
-            self.queue.put_nowait((part, n))
+            self.queue.put_nowait(done)
 
 
 class Relay:
@@ -463,7 +463,7 @@ class Relay:
     def _pass_on(self) -> None:
         with suppress(RayError):
             while (received := self._queue.get()) is not None:
-                self._report(*received)
+                self._report(received)
 
     def close(self) -> None:
         """End the thread."""

@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_agents.models.sampling import OnEnd, Response, Rows, SamplingRules, require_prompts, uncounted
 from codea1_agents.train.failures import StaleWeights
 from codea1_agents.train.grpo.causal_models import peft_tensors, plain_tensors
-from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
+from codea1_agents.train.grpo.sampling import single_seed
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, memory_options
 from codea1_agents.train.grpo.weights import checksum, in_pieces, require_equal, sum_in_place
 from codea1_agents.train.nvidia_smi import gpu_figures
@@ -108,8 +109,10 @@ class VllmEngine:
         """As the engine was started."""
         return self._context
 
-    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
-        """Return one response per prompt; see `sample_responses`."""
+    def sample(
+        self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules, on_end: OnEnd = uncounted
+    ) -> list[Response]:
+        """Return one response per prompt; see `sample_responses`. `on_end` is called when all have ended."""
         require_prompts(prompts, seeds)
         if self._fault:
             raise StaleWeights(self._fault)
@@ -128,7 +131,10 @@ class VllmEngine:
         ]
         inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         outputs = self._engine.generate(inputs, params, use_tqdm=False, lora_request=self._request) if inputs else []
-        return [_response(output.outputs[0], all_ends) for output in outputs]
+        responses = [_response(output.outputs[0], all_ends) for output in outputs]
+        for response in responses:
+            on_end(response)
+        return responses
 
     def load_weights(self, version: int) -> None:
         """Load the model's present weights and verify that vLLM computes with them.

@@ -17,6 +17,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.models.chat_format import ChatFormat
+from codea1_agents.models.sampling import Response, Rows, SamplingRules
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.batch import Column, padded_batch, planned, shards
 from codea1_agents.train.grpo.credit import (
@@ -30,7 +31,6 @@ from codea1_agents.train.grpo.credit import (
 )
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.rollout import ModelPlayer
-from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env import Referee
 from codea1_env.errors import AgentUnavailable, UserError
@@ -249,7 +249,7 @@ class Dictated:
     def __init__(self, tokenizer: Any, texts: Sequence[str]) -> None:
         self._ids = [tuple(tokenizer(f"{text}<|im_end|>")["input_ids"]) for text in texts]
 
-    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules, *_: Any) -> list[Response]:
         ids = [self._ids[number % len(self._ids)] for number in range(len(prompts))]
         return [Response(each, (-1.0,) * len(each), is_cut=False) for each in ids]
 

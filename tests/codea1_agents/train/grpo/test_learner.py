@@ -18,11 +18,11 @@ pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner  # noqa: E402
 
+from codea1_agents.models.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.failures import NotFinite  # noqa: E402
 from codea1_agents.train.grpo import learner as learner_module  # noqa: E402
 from codea1_agents.train.grpo.batch import Column, ScoredResponse, padded_batch, planned  # noqa: E402  # noqa: E402
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
-from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.loop import load_training  # noqa: E402
 from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
 

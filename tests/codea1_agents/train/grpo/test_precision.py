@@ -12,9 +12,9 @@ from tests.support.grpo import module_of, scored, some_batch
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.models.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
-from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 

@@ -140,7 +140,7 @@ class Meeting(Scripted):
         self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
         self._runs, self._writes = threading.Event(), threading.Event()
 
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Answer]:
         if self.turns:
             self._writes.set()
             assert self._runs.wait(20), "the sandbox does nothing while programs are written"
@@ -215,7 +215,7 @@ def test_what_cannot_train_is_not_kept_however_much_its_rewards_vary(sandbox, to
     tests = {WRONG: (FALSE, fenced("assert add(1, 0) == 3\nassert add(5, 0) == 4")), LOOKS_RIGHT: (HALF, HALF)}
 
     class Aiming(Scripted):
-        def answer(self, turns):
+        def answer(self, turns, *_):
             shown = [WRONG if "a - b" in turn.observation["program"] else LOOKS_RIGHT for turn in turns]
             return [Answer(tests[program][n % 2]) for n, program in enumerate(shown)]
 

@@ -25,10 +25,10 @@ vllm = pytest.importorskip("vllm", reason="vllm is not installed (pip install vl
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.models.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.train.failures import StaleWeights  # noqa: E402
 from codea1_agents.train.grpo import GRPOConfig, vllm_worker  # noqa: E402
 from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
-from codea1_agents.train.grpo.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.vllm_engine import VllmAdapter, VllmEngine  # noqa: E402
 from codea1_env.errors import UnknownName, UserError  # noqa: E402

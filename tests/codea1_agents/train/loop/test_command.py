@@ -189,8 +189,8 @@ def test_a_long_step_and_each_phase_before_the_first_are_noted_on_stderr(clock, 
     for now, reported in (
         (2.0, Progress(Phase.STARTING)),
         (5.0, Progress(Phase.LOADING)),
-        (7.0, Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 4})),
-        (34.0, Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 5})),
+        (7.0, Progress(Phase.SAMPLING, {Part.PROGRAMS: 8}, {Part.PROGRAMS: 4})),
+        (34.0, Progress(Phase.SAMPLING, {Part.PROGRAMS: 8}, {Part.PROGRAMS: 5})),
         (38.0, Progress(Phase.LEARNING)),
     ):
         watcher.progress(reported)
@@ -231,7 +231,7 @@ def test_the_live_table_shows_the_run_s_bar_and_the_progress_of_a_step() -> None
     assert "2 of 10 steps" in drawn_text(watcher.drawn()).splitlines()[0]
     watcher.begin(Path("run"), TEN, [])
     watcher.step(LINES[1])
-    watcher.progress(Progress(Phase.LEARNING, 4, {Part.MINIBATCHES: 3}))
+    watcher.progress(Progress(Phase.LEARNING, {Part.MINIBATCHES: 4}, {Part.MINIBATCHES: 3}))
     bar, phase, *_ = drawn_text(watcher.drawn()).splitlines()
     assert "1 of 10 steps" in bar
     assert phase.strip() == "learning: minibatches 3 of 4"

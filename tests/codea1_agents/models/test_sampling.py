@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.language_models import END, tiny_model
+from tests.support.language_models import END, PAD, model_of_kind, tiny_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
-from codea1_agents.train.grpo.sampling import Response, SamplingRules, sample_responses  # noqa: E402
+from codea1_agents.models import sampling  # noqa: E402
+from codea1_agents.models.sampling import Response, SamplingRules, sample_responses, stream_responses  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
 SEEDS = [[0, n] for n in range(len(PROMPTS))]
@@ -68,6 +69,39 @@ def test_responses_that_are_over_cost_no_more_and_the_others_do_not_notice() -> 
     assert sum(sizes[1:]) < 1.5 * n_tokens
 
 
+def test_a_response_that_ends_makes_room_for_the_next_whose_prompt_may_be_longer_or_shorter() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        model.lm_head.weight[END] += 0.6
+    prompts, seeds = PROMPTS * 8, [[5, n] for n in range(8 * len(PROMPTS))]
+    prompts[9], limits = [3] * 30, {"max_tokens": 40, "micro_batch_size": 4}
+    alone = [sampled([prompts[n]], [seeds[n]], model, **limits)[0] for n in range(len(prompts))]
+    shapes: list[tuple[int, ...]] = []
+    model.register_forward_pre_hook(lambda _, __, given: shapes.append(given["attention_mask"].shape), with_kwargs=True)
+    rules = SamplingRules(**limits)
+    ended = list(stream_responses(model, prompts, seeds, [END], rules))
+    assert [each.position for each in ended] != sorted(each.position for each in ended)
+    for each in ended:
+        assert each.response.tokens == alone[each.position].tokens
+        assert np.allclose(each.response.log_probs, alone[each.position].log_probs, atol=1e-5)
+    n_tokens = sum(response.n_tokens for response in alone)
+    assert len(shapes) < 0.6 * n_tokens, "most steps have several rows"
+    assert max(rows for rows, _ in shapes) == 4
+    assert max(columns for _, columns in shapes) <= 70, "no column is kept that no row needs"
+
+
+@pytest.mark.parametrize("kind", ["Mamba", "Gemma2"])
+def test_models_whose_state_cannot_be_joined_sample_batch_after_batch(kind: str) -> None:
+    shape = {"vocab_size": 260, "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 64}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "sliding_window": 8}
+    others = {"state_size": 4, "pad_token_id": PAD, "eos_token_id": END}
+    model = model_of_kind(kind, **shape, **heads, **others)
+    prompts, seeds = [[n + 1, 2, 3] for n in range(6)], [[n] for n in range(6)]
+    together = sampled(prompts, seeds, model, micro_batch_size=4)
+    alone = [sampled([prompts[n]], [seeds[n]], model)[0] for n in range(6)]
+    assert [each.tokens for each in together] == [each.tokens for each in alone]
+
+
 def test_seeds_decide_and_the_global_generator_is_left_alone() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
@@ -86,6 +120,28 @@ def test_tokens_come_as_often_as_they_are_probable() -> None:
     found = sampled([[1, 2, 3]] * n, [[seed] for seed in range(n)], model, max_tokens=1, micro_batch_size=1000)
     counts = np.bincount([response.tokens[0] for response in found], minlength=len(probabilities))
     assert np.abs(counts / n - probabilities).max() < 5 * np.sqrt(probabilities.max() / n)
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.6])
+def test_a_number_draws_the_token_whose_share_it_lies_in_and_never_one_without_weight(top_p: float) -> None:
+    draw = np.random.default_rng(0)
+    logits = torch.from_numpy(draw.normal(size=(600, 1300)) * 4)
+    logits[:, :40] = logits[:, -40:] = -torch.inf
+    logits[0] = -torch.inf
+    logits[0, 7] = 0.0
+    uniform = torch.from_numpy(draw.random((600, 1)))
+    uniform[::3], uniform[1::3] = 0.0, 1 - 2.0**-53
+    chosen, log_probs = sampling._drawn(logits, uniform, 1.0, top_p)
+    exact = logits.float().double().softmax(-1)
+    assert (exact.gather(1, chosen) > 0).all()
+    assert np.allclose(log_probs, exact.gather(1, chosen).log(), atol=1e-5)
+    ranked = exact.sort(-1, descending=True)
+    is_kept = ranked.values.cumsum(-1) - ranked.values < top_p
+    kept = torch.zeros_like(exact).scatter(-1, ranked.indices, ranked.values * is_kept)
+    expected = (kept.cumsum(-1) <= uniform * kept.sum(-1, keepdim=True)).sum(-1, keepdim=True)
+    n_other = int((chosen != expected)[2::3].sum())
+    assert n_other <= 1, "float32 weights may decide one near tie"
+    assert (chosen[0], chosen[1]) == (7, int(kept[1].nonzero().max()))
 
 
 def test_a_response_ends_with_the_end_token_or_is_cut() -> None:
