@@ -55,7 +55,7 @@ class NewRewardOptions(NewOptions):
     """
 
 
-_AGENT = '''\
+AGENT = '''\
 """A coder and a tester. Both get an observation and return a text."""
 
 import re
@@ -74,8 +74,18 @@ def tester(observation):
     """
     calls = re.findall(r"^assert (.+?) == ", observation["examples"], re.MULTILINE)
     near = [re.sub(r"\\d+", lambda number: str(int(number[0]) + 1), call) for call in calls]
-    guess = observation["entry_point"] + "(1)"  # where the statement has no examples
-    return "\\n".join(f"assert {call} is not None" for call in near or [guess])
+    return "\\n".join(f"assert {call} is not None" for call in near or [guessed_call(observation)])
+
+
+def guessed_call(observation):
+    """Return a call with a number for each parameter, where the statement has no examples."""
+    name, text = observation["entry_point"], observation["problem"] + observation["program"]
+    signature = re.search(rf"def {name.rpartition('.')[2]}\\((.*?)\\)", text, re.DOTALL)
+    if signature is None:
+        return f"{name}('1')"  # a program that reads text
+    parameters = [part for part in signature[1].split(",") if part.strip() not in ("", "self")]
+    annotated = re.findall(r"\\w+ *:", signature[1])  # types have commas, too
+    return f"{name}({', '.join('1' for _ in annotated or parameters)})"
 '''
 _REWARD = '''\
 """The rewards of both agents, computed from the verdicts."""
@@ -121,7 +131,7 @@ def new_agent(options: NewAgentOptions) -> None:
     Raises:
         UserError: the name is none of a module, or the file exists or cannot be written.
     """
-    _write(options, "agent", ".py", _AGENT)
+    _write(options, "agent", ".py", AGENT)
 
 
 def new_reward(options: NewRewardOptions) -> None:
