@@ -28,7 +28,7 @@ SHOWN = {
     "transfer": ("pass_rate", "beats", "caught", "coder_reward", "tester_reward"),
 }
 """The figures shown as tables, by mode. Stored suites keep their validity, so transfer does not show it."""
-AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "chance")
+AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "Nash")
 """Columns of `Findings.agent_rows`."""
 _LONGEST = 14
 """Characters of a name in a table, so that three of each role fit 80 columns."""
@@ -95,7 +95,7 @@ class Findings:
 
     def sentences(self) -> Iterator[str]:
         """Yield what no table shows of the games on policy: few lines, so that three by three fit a screen."""
-        yield f"Equilibrium: {self._equilibrium(self.games['on_policy'])}"
+        yield f"Nash equilibrium: {self._equilibrium(self.games['on_policy'])}"
         yield f"Ratings: 400 points are odds of 10, off by at most {self.ratings.misfit:.2f} of a pair's games."
         if self.reversals:
             names = {key: shortened(name, _LONGEST) for key, name in self._reversal(self.reversals[0]).items()}
@@ -109,7 +109,7 @@ class Findings:
             yield f"Masked, in no figure: {n_masked} games."
 
     def agent_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """Yield one row of `AGENT_COLUMNS` per agent; its chance is that in the equilibrium of the games on policy."""
+        """Yield one row of `AGENT_COLUMNS` per agent, with its probability in the equilibrium on policy."""
         game = self.games["on_policy"]
         for role, names, ratings, choices in (
             ("coder", self.play.coders, self.ratings.coders, game.coders if game else None),
