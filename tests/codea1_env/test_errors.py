@@ -87,3 +87,4 @@ def test_known_names_are_all_told_unless_they_are_very_many() -> None:
 def test_a_section_that_all_names_share_makes_none_of_them_likely(name: str, near: str) -> None:
     text = str(UnknownName.of("setting", name, ["training.lr", "training.tis_cap"]))
     assert text.partition(": ")[2].startswith(f"did you mean {near}? known" if near else "known are")
+    assert "did you mean" not in str(UnknownName.of("problem", "starter/zzz", ["starter/longest_zigzag"]))
