@@ -40,9 +40,7 @@ class ServeOptions(Options):
     rules: Rules = "fixed"
     host: Host = "127.0.0.1"
     port: Port = 8080
-    workers: Annotated[
-        int | None, Option(min=1, help="Programs run at the same time.", show_default="one per core")
-    ] = None
+    workers: Annotated[int | None, Option(min=1, help="Programs run at once.", show_default="one per core")] = None
     sandbox: SandboxName = "local"
     running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 32
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256

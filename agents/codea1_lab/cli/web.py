@@ -55,9 +55,7 @@ class WebOptions(Options):
     sandbox: SandboxName = "local"
     host: Host = "127.0.0.1"
     port: Port = 8088
-    running: Annotated[
-        int | None, Option(min=1, help="Tries judged at the same time.", show_default="one per core")
-    ] = None
+    running: Annotated[int | None, Option(min=1, help="Tries judged at once.", show_default="one per core")] = None
     public: Annotated[
         bool, Option("--public", help="Let anybody play without a token; refuses a sandbox that shows files.")
     ] = False

@@ -60,9 +60,7 @@ class Findings:
             },
             right=play.right_intervals(seed=seed),
             ratings=ratings_of(play, seed=seed),
-            games={
-                name: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for name, cells in modes.items()
-            },
+            games={key: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for key, cells in modes.items()},
             reversals=reversals(play, seed=seed),
         )
 
@@ -138,6 +136,7 @@ class Findings:
     def _game(self, game: EmpiricalGame | None) -> dict[str, Any] | None:
         if game is None:
             return None
+        coders, testers = self.play.coders, self.play.testers
         return {
             "method": game.equilibrium.method,
             "residual": game.equilibrium.residual,
@@ -146,7 +145,7 @@ class Findings:
             "coders": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.coders],
             "testers": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.testers],
             "support": [[i, j] for i in game.equilibrium.row_support for j in game.equilibrium.column_support],
-            "cycles": [[self._pair(pair.coder, pair.tester) for pair in cycle] for cycle in game.cycles],
+            "cycles": [[[coders[pair.coder], testers[pair.tester]] for pair in cycle] for cycle in game.cycles],
             "cycling": json_number(game.cycling),
         }
 
@@ -161,9 +160,6 @@ class Findings:
             f" {cell_text(game.tester_value)}."
         )
         return f"{text} Best responses {'cycle' if game.cycles else 'converge'} (cycle in {game.cycling:.0%} of draws)."
-
-    def _pair(self, coder: int, tester: int) -> list[str]:
-        return [self.play.coders[coder], self.play.testers[tester]]
 
     def _reversal(self, each: Reversal) -> dict[str, str]:
         return {

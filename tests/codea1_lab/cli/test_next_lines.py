@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.cli.console import NEXT_STEPS
-from codea1_agents.cli.new import AGENT
+from codea1_agents.cli.new import template
 from codea1_lab.cli import web
 from tests.support.command_line import codea1
 from tests.test_code_blocks import require_parses
@@ -68,7 +68,7 @@ def test_without_examples_the_tester_gives_each_parameter_a_number(
     name: str, problem: str, program: str, call: str
 ) -> None:
     module: dict[str, Any] = {}
-    exec(AGENT, module)
+    exec(template("agent"), module)
     observation = {"entry_point": name, "problem": problem, "program": program, "examples": ""}
     assert module["tester"](observation) == f"assert {call} is not None"
 
