@@ -54,8 +54,10 @@ class UnknownName(UserError):
         """Make an error that lists the known names, a dozen of them if there are many, after the nearest one if the
         name may be a typing error."""
         names = sorted(known)
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        section = name[: max(name.rfind("."), name.rfind("/")) + 1]
+        start = len(section) if all(each.startswith(section) for each in names) else 0  # what all share is no likeness
+        near = get_close_matches(name[start:], [each[start:] for each in names], n=1)
+        hint = f"did you mean {name[:start] + near[0]!r}? " if near else ""
         listed = ", ".join(names[:12]) + f" and {len(names) - 12} more" if len(names) > 24 else ", ".join(names)
         return cls(f"unknown {kind} {name!r}: {hint}known are {listed or 'none'}")
 

@@ -46,7 +46,8 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
         """Start an episode; `options` are those of the game."""
         super().reset(seed=seed)
         self.game.reset(seed=seed, options=options)
-        self._begin_opponent()
+        if hasattr(self.opponent, "reset"):
+            self.opponent.reset(int(self.np_random.integers(2**31)))
         self._play_opponent()
         return self.game.observe(self._role), self._info()
 
@@ -78,7 +79,8 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
         while game.agent_selection != self._role and not (
             game.terminations[self._role] or game.truncations[self._role]
         ):
-            game.step(self._opponent_action(game.agent_selection))
+            agent = game.agent_selection
+            game.step(self.opponent.act(game.observe(agent), game.infos[agent]))
             reward += game.rewards[self._role]
         return reward
 
@@ -87,13 +89,6 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
         self.game.close()
         if hasattr(self.opponent, "close"):
             self.opponent.close()
-
-    def _begin_opponent(self) -> None:
-        if hasattr(self.opponent, "reset"):
-            self.opponent.reset(int(self.np_random.integers(2**31)))
-
-    def _opponent_action(self, agent: str) -> str:
-        return self.opponent.act(self.game.observe(agent), self.game.infos[agent])
 
 
 class CoderEnv(_RoleEnv):

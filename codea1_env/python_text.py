@@ -17,10 +17,15 @@ import re
 import symtable
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 from codea1_env.facts.submissions import RejectionReason
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_MAX_REMEMBERED, _LONGEST_REMEMBERED = 16_384, 4096  # results, characters
 
 MAX_DEPTH = 64
 """Deepest nesting of expressions in a tree that is written back."""
@@ -51,6 +56,17 @@ _BRACKET_OR_TEXT = re.compile(
 """A bracket, a comment or a literal of text; group 1 is the prefix of an f-string."""
 # ast.unparse writes these without brackets, so after an operator they would bind differently.
 _LOOSER_THAN_EQUALS = (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
+
+
+def remembered_if_short(function: _F) -> _F:
+    """Cache a function of a text, for short texts only: what clients send must not fill memory, however long it is."""
+    remembered = lru_cache(_MAX_REMEMBERED)(function)
+
+    @wraps(function)
+    def called(text: str, *others: Any) -> Any:
+        return (remembered if len(text) <= _LONGEST_REMEMBERED else function)(text, *others)
+
+    return cast(_F, called)
 
 
 class UnreadableError(Exception):

@@ -147,11 +147,8 @@ def harmless(text: str, *, keep: str = "") -> str:
     """Escape every control, format, private and unassigned character except those in `keep`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c in keep or unicodedata.category(c) not in _UNSAFE else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+    unsafe = {c for c in text if c not in keep and unicodedata.category(c) in _UNSAFE}
+    return "".join(c.encode("unicode_escape").decode() if c in unsafe else c for c in text)
 
 
 def _cell(text: str) -> Text:

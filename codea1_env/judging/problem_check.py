@@ -69,12 +69,13 @@ class CheckStatus(StrEnum):
     UNTESTED = "untested"
     """Its solution loads and passes any examples, but golden tests are missing."""
     UNPARSABLE = "unparsable"
-    """The solution does not load, or an example cannot be read."""
+    """The solution does not load, or an example cannot be read or asserts nothing."""
     INTERNAL = "internal"
     """The sandbox failed; says nothing about the problem."""
 
 
-_SOUND = (CheckStatus.OK, CheckStatus.UNTESTED)
+_ANSWERED = (CheckStatus.OK, CheckStatus.UNTESTED, CheckStatus.WRONG)
+"""Statuses of solutions that answer: if their answers differ, that comes first, since all else depends on the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,10 @@ def _reversed_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
 
 def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
     what, functions = f"the example {line!r}", problem.calls.functions
-    return read_test(line, problem.imports, problem.entry_point, what, functions=functions)
+    tests = read_test(line, problem.imports, problem.entry_point, what, functions=functions)
+    if "assert" not in line:
+        raise UserError(f"{what} asserts nothing: expected asserts, as in 'assert {problem.entry_point}(1) == 2'")
+    return tests
 
 
 def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
@@ -189,7 +193,7 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
         runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)
-        if status in _SOUND and (change := _changed_answer(own)):
+        if status in _ANSWERED and (change := _changed_answer(own)):
             status, detail = CheckStatus.FLAKY, change
         if fault and status in (CheckStatus.OK, CheckStatus.INTERNAL):
             status, detail = CheckStatus.WRONG, fault
@@ -200,10 +204,10 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
 def _with_changes(
     checks: Sequence[ProblemCheck], asked: Iterable[tuple[Problem, tuple[str, ...]]], sandbox: Sandbox
 ) -> list[ProblemCheck]:
-    """Return the checks, FLAKY for a sound solution that answers one of the expressions in two ways."""
+    """Return the checks, FLAKY for a solution that answers one of the expressions in two ways."""
     found, jobs, positions = list(checks), [], []
     for position, (check, (problem, texts)) in enumerate(zip(checks, asked, strict=True)):
-        if check.status in _SOUND and not problem.answers.accepts_others:
+        if check.status in _ANSWERED and not problem.answers.accepts_others:
             calls = [call_of(text, (), direct=is_direct_call(text, problem.entry_point)) for text in texts]
             job = program_job(problem, problem.solution, calls, _INPUT_LIMITS)
             jobs += [job, replace(job, program=job.program + _OTHER_SEED * (not job.script), calls=job.calls[::-1])]

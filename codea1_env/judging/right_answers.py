@@ -27,7 +27,7 @@ from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.judging.jobs import Terms, call_of_case
 from codea1_env.problems.problem import Problem
-from codea1_env.python_text import UnreadableError, parse
+from codea1_env.python_text import UnreadableError, parse, remembered_if_short
 from codea1_env.rules.canonical_calls import parameters_of
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
@@ -289,7 +289,7 @@ def _signature(found: ast.arguments) -> tuple[str, str]:
     return ast.unparse(found), f"({''.join(f'{name}, ' for name in names)})"
 
 
-@lru_cache(maxsize=65_536)
+@remembered_if_short
 def _literal_arguments(expression: str, entry_point: str) -> bytes | None:
     """Return the encoded arguments of a direct call; None if its text is not a call with literal arguments."""
     node = _expression(expression)
@@ -303,7 +303,7 @@ def _literal_arguments(expression: str, entry_point: str) -> bytes | None:
     return b'{"t":[{"t":[%b]},{"d":[%b]}]}' % (args, kwargs)
 
 
-@lru_cache(maxsize=4096)
+@remembered_if_short
 def _is_call(expression: str, entry_point: str) -> bool:
     node = _expression(expression)
     return node is not None and is_call_of(node, entry_point)

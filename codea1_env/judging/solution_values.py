@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -55,7 +55,8 @@ from codea1_env.sandbox.interface import (
     Sandbox,
 )
 
-_MAX_REMEMBERED = 65_536
+_MAX_BYTES = 64 << 20
+"""Of all answers of a cache. One of more than a thousandth of it is not kept, so that few cannot displace the rest."""
 
 
 def limits_of_solutions(limits: Limits) -> Limits:
@@ -93,8 +94,8 @@ def evidence_of_suite(suite: Suite, answers: Answers, max_bytes: int) -> list[So
 
 
 class SolutionValues:
-    """Caches up to 65,536 answers, of the most recently used problems. Thread-safe; it does not cache our own
-    failures."""
+    """Caches answers of the most recently used problems, 64 MiB of them, none above 64 KiB. Thread-safe; it does not
+    cache our own failures."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, *, finds_vacuous: bool = False) -> None:
         """Make an empty cache.
@@ -109,6 +110,7 @@ class SolutionValues:
         self._finds_vacuous = finds_vacuous
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[object, ...], dict[Call, SolutionEvidence]] = OrderedDict()
+        self._n_bytes: Counter[tuple[object, ...]] = Counter()
 
     def answers(self, calls_by_problem: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
         """Return the answers to the calls of each problem, in the order of `calls_by_problem`."""
@@ -165,16 +167,26 @@ class SolutionValues:
         return recalled, [call for call in distinct if call not in recalled]
 
     def _cache(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
+        key, sizes = _key(problem), {call: _size(call, runs) for call, runs in new.items()}
         with self._lock:
-            known = self._known.setdefault(_key(problem), {})
-            known.update(
-                (call, runs) for call, runs in new.items() if not runs.internal_error and runs.change_evidence.is_known
-            )
-            self._known.move_to_end(_key(problem))
-            while len(self._known) > 1 and sum(map(len, self._known.values())) > _MAX_REMEMBERED:
-                self._known.popitem(last=False)
-            if len(known) > _MAX_REMEMBERED:
-                known.clear()
+            known = self._known.setdefault(key, {})
+            for call, runs in new.items():
+                is_final = not runs.internal_error and runs.change_evidence.is_known
+                if is_final and sizes[call] <= _MAX_BYTES >> 10 and call not in known:
+                    known[call] = runs
+                    self._n_bytes[key] += sizes[call]
+            self._known.move_to_end(key)
+            while self._known and self._n_bytes.total() > _MAX_BYTES:
+                del self._n_bytes[self._known.popitem(last=False)[0]]
+
+
+def _size(call: Call, runs: SolutionEvidence) -> int:
+    """Return about how many bytes an answer takes, and at least a kibibyte."""
+    recorded = runs.entry_point_calls
+    outcomes = (runs.first, runs.second, *(each.answer for each in recorded))
+    texts = (call.expression, *(each.arguments for each in recorded))
+    kept = (*texts, *(value for each in outcomes if each for value in (each.value, each.items, each.arguments)))
+    return 1024 + sum(len(each) for each in kept if each)
 
 
 def canonical_calls_of(problem: Problem) -> CanonicalCalls:

@@ -166,6 +166,10 @@ def _is_left_out(node: ast.stmt, entry_point: str) -> bool:
 def _check_function(tree: ast.Module, body: Sequence[ast.stmt], entry_point: str, what: str) -> str:
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
     rest = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    if compared := next(
+        (node for node in rest if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare)), None
+    ):
+        raise BrokenInput(f"{what} compares and does not assert: expected 'assert {unparse(compared)}'")
     calls = list(_test_calls(rest, what))
     if not calls and not any(_does_something(node) for node in rest):
         raise BrokenInput(f"{what} tests nothing")

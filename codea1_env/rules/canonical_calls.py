@@ -20,7 +20,7 @@ from codea1_env import values
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import EntryPointCall
-from codea1_env.python_text import UnreadableError, parse
+from codea1_env.python_text import UnreadableError, parse, remembered_if_short
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.values import tree
 
@@ -162,7 +162,7 @@ def with_arguments(call: str) -> str:
     return call + _READ_AFTER
 
 
-@lru_cache(maxsize=4096)
+@remembered_if_short
 def passed_by(call: str, canonical: CanonicalCalls | None) -> str:
     """Return what a call passes to each parameter, with the defaults of those to which it passes nothing.
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
@@ -91,11 +92,6 @@ class BookEntry:
             raise ValueError(f"an entry with counts above {MAX_COUNT}: {self}")
         if self.added_round < 0 or self.last_replayed_round < 0 or self.sequence < 1:
             raise ValueError(f"an entry with a negative round or sequence: {self}")
-
-    @property
-    def last_tried_round(self) -> int:
-        """Number of the problem's last round that replayed it, or of the round that added it if none did."""
-        return max(self.added_round, self.last_replayed_round)
 
     @property
     def expression(self) -> str:
@@ -186,7 +182,7 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
     for candidate in counted:
         for case in candidate.replayed:
             replays[BookKey.of(case.case)].count(candidate, case)
-        for case in _new_cases(candidate):
+        for case in chain.from_iterable(suite.cases for suite in candidate.suites):
             key = BookKey.of(case.case)
             tally = new.setdefault(key, _Tally(case))
             tally.count(candidate, case)
@@ -196,11 +192,6 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
         *(tally.change(key, is_replay=True) for key, tally in replays.items()),
         *(tally.change(key, is_replay=False) for key, tally in failed.items()),
     )
-
-
-def _new_cases(candidate: CandidateReport) -> Iterator[CaseReport]:
-    for suite in candidate.suites:
-        yield from suite.cases
 
 
 class _Tally:
@@ -334,5 +325,5 @@ def select_replayed(entries: Iterable[BookEntry], rules: BookRules) -> tuple[Boo
     first = sorted(by_age, key=lambda entry: -entry.frequency)[:n_first]
     taken = {entry.sequence for entry in first}
     left = [entry for entry in by_age if entry.sequence not in taken]
-    stalest = sorted(left, key=lambda entry: entry.last_tried_round)
+    stalest = sorted(left, key=lambda entry: max(entry.added_round, entry.last_replayed_round))
     return (*first, *stalest[: n_slots - n_first])

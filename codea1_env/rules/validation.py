@@ -334,7 +334,7 @@ def _reason_against(case: TestCase, item: SolutionEvidence, *, in_place: bool) -
         return None if is_plain else _disagreement(case, item)
     if record[-1] is TOO_MANY:
         return RejectionReason.TOO_MANY_CALLS
-    if any(call.answer is not None and _was_not_sent(call.answer) for call in record):
+    if any(each is not None and each.kind is OutcomeKind.OPAQUE and each.items is None for _, each in record):
         return RejectionReason.OPAQUE_VALUE  # the test got a placeholder instead of the result
     is_vacuous = item.change_evidence.is_vacuous and not (_expects_exception(case) and item.first.value == _FALSE)
     return _disagreement(case, item) or (RejectionReason.VACUOUS if is_vacuous else None)
@@ -355,11 +355,6 @@ def _disagreement(case: TestCase, item: SolutionEvidence) -> RejectionReason | N
     # Different bytes can be equal values: a dict in another order. Floats must agree to the last bit here.
     same = values.equal(item.first.value or b"", item.second.value or b"", nan_equal=True)
     return None if same else RejectionReason.FLAKY
-
-
-def _was_not_sent(answer: Outcome) -> bool:
-    """Whether a test got neither the result of a call nor its items."""
-    return answer.kind is OutcomeKind.OPAQUE and answer.items is None
 
 
 def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> ValidCase:

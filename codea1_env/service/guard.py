@@ -21,7 +21,8 @@ App = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?")
 _READ = (b"host", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
-_OPEN_PATHS = frozenset({"/v1/ping"})
+_OPEN = ("GET", "/v1/ping")
+"""The request that needs no token; one with a body does."""
 
 
 def is_loopback(host: str) -> bool:
@@ -70,7 +71,7 @@ class Guard:
             headers = dict(scope["headers"])
             if any(sum(name == each for each, _ in scope["headers"]) > 1 for name in _READ):
                 raise Refused(HTTPStatus.BAD_REQUEST, f"each of {b', '.join(_READ).decode()} may appear only once")
-            self._check_sender(scope["path"], headers)
+            self._check_sender(scope, headers)
             if scope["method"] == "POST":
                 self._check_body(headers)
                 if not await self._has_read(body, receive):
@@ -101,14 +102,15 @@ class Guard:
         except TimeoutError:
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time") from None
 
-    def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+    def _check_sender(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
         if self._token is None:
             host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
             if host is None or not is_loopback(host[1] or host[2]):
                 raise Refused(HTTPStatus.FORBIDDEN, "without a token, Host must be localhost or a loopback address")
             return
         given = headers.get(b"authorization", b"")
-        if path not in _OPEN_PATHS and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+        is_open = (scope["method"], scope["path"]) == _OPEN
+        if not is_open and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: send Authorization: Bearer TOKEN")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:

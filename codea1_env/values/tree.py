@@ -229,10 +229,6 @@ def _is_hashable(node: Any) -> bool:
     return node.tag in _HASHABLE
 
 
-def _check_special_float(payload: Any) -> None:
-    _require(payload in ("nan", "inf", "-inf"), "f")
-
-
 def _check_text(pattern: re.Pattern[str], tag: str) -> Callable[[Any], None]:
     def check(payload: Any) -> None:
         _require(type(payload) is str and pattern.match(payload) is not None, tag)
@@ -327,7 +323,7 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     "s": _check_set,
     "z": _check_set,
     "d": _check_dict,
-    "f": _check_special_float,
+    "f": lambda payload: _require(payload in ("nan", "inf", "-inf"), "f"),
     "c": _check_complex,
     "i": _check_int,
     "u": _check_surrogates,

@@ -78,3 +78,13 @@ def test_known_names_are_all_told_unless_they_are_very_many() -> None:
     assert str(UnknownName.of("field", "x", map(str, range(24)))).endswith(", 9")
     assert str(UnknownName.of("field", "x", map(str, range(25)))).endswith(" and 13 more")
     assert str(UnknownName.of("field", "x", ())).endswith("known are none")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("training.nosuch", ""), ("training.lrr", "'training.lr'"), ("trainin", "'training.lr'")],
+)
+def test_a_section_that_all_names_share_makes_none_of_them_likely(name: str, near: str) -> None:
+    text = str(UnknownName.of("setting", name, ["training.lr", "training.tis_cap"]))
+    assert text.partition(": ")[2].startswith(f"did you mean {near}? known" if near else "known are")
+    assert "did you mean" not in str(UnknownName.of("problem", "starter/zzz", ["starter/longest_zigzag"]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import codea1_env
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.python_text import MAX_BRACKETS, TextBudget, UnreadableError, parse
+from codea1_env.python_text import MAX_BRACKETS, TextBudget, UnreadableError, parse, remembered_if_short
 from codea1_env.rules.reading.statements import read_statements
 
 ROOT = Path(codea1_env.__file__).parent
@@ -84,3 +84,12 @@ def test_brackets_within_each_other_are_bounded(opening: str, closing: str) -> N
     parse(f"x = '{opening * 500}'  # {opening * 500}")
     with pytest.raises(UnreadableError, match="too deeply"):
         parse(f"{opening * 2}{text}{closing * 2}")
+
+
+@pytest.mark.parametrize(("text", "n_calls"), [("short", 1), ("x" * 5000, 2)])
+def test_results_of_long_texts_are_not_remembered(text: str, n_calls: int) -> None:
+    called: list[str] = []
+    note = remembered_if_short(called.append)
+    note(text)
+    note(text)
+    assert len(called) == n_calls

@@ -23,9 +23,8 @@ from codea1_env.agent import Role
 from codea1_env.bank import load_bank_file
 from codea1_env.errors import AgentUnavailable, extra_needed
 from codea1_env.problems import ProblemSet
-from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee, Reply, Scored
-from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.rules.ruleset import preset
 
 with extra_needed("a task for Inspect", "inspect"):
     from anyio import to_thread
@@ -162,7 +161,7 @@ def codea1_players(problems: str | ProblemSet, rules: str, wording: str = "defau
         if not isinstance(_reply(state.store.get(_PROGRAM)), AgentUnavailable):
             program = await to_thread.run_sync(referee.loaded_program, problem, written.completion)
         if program is not None:
-            prompt = _chat("tester", problem, referee.rules, wording, program)
+            prompt = _messages(messages("tester", problem, program=program, rules=referee.rules, wording=wording))
             state.output = await get_model(role="tester").generate(prompt)
             state.messages += [*prompt, state.output.message]
             state.store.set(_SUITE, _written(state.output))
@@ -231,10 +230,6 @@ def _dataset(role: Role, problems: str | ProblemSet, rules: str, against: str | 
 
 def _messages(chat: Sequence[dict[str, str]]) -> list[ChatMessage]:
     return [_CHAT[each["role"]](content=each["content"]) for each in chat]
-
-
-def _chat(role: Role, problem: Problem, rules: Ruleset, wording: Wording, program: str) -> list[ChatMessage]:
-    return _messages(messages(role, problem, program=program, rules=rules, wording=wording))
 
 
 def _problem_id(state: TaskState) -> str:

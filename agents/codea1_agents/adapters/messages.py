@@ -119,11 +119,8 @@ def rows(
         against = _that_load(written, Referee(chosen, known))
     settings: dict[str, Any] = {"rules": known, "wording": prompts, "control_tokens": control_tokens}
 
-    def prompt_of(problem: Problem, program: str) -> list[dict[str, str]]:
-        return messages(role, problem, program=program, **settings)
-
     found = [
-        {"prompt": prompt_of(problem, program), **given}
+        {"prompt": messages(role, problem, program=program, **settings), **given}
         for problem in chosen
         for program, given in _given(role, problem, against, known)
     ]

@@ -12,6 +12,12 @@ from codea1_agents.cli.entries import CHECK, LOOK, MEASURE, PLAY, TRAIN, Entry, 
 
 _HERE = "codea1_agents.cli"
 
+
+def _commands(functions: str, *names: str) -> dict[str, str]:
+    """Return commands by name; in the `module:function` of each, `{}` is its name."""
+    return {name: f"{_HERE}.{functions.format(name)}" for name in names}
+
+
 ENTRIES = with_extensions(
     {
         "play": Entry(PLAY, "Play games between a coder and a tester, and record them.", f"{_HERE}.play:run_play"),
@@ -23,11 +29,7 @@ ENTRIES = with_extensions(
         "new": Entry(
             PLAY,
             "Write a file to begin with: a problem, agents, a reward.",
-            {
-                "problem": f"{_HERE}.new:new_problem",
-                "agent": f"{_HERE}.new:new_agent",
-                "reward": f"{_HERE}.new:new_reward",
-            },
+            _commands("new:new_{}", "problem", "agent", "reward"),
         ),
         "train": Entry(TRAIN, "Train both agents with reinforcement learning.", f"{_HERE}.train:run_training"),
         "sft": Entry(TRAIN, "Fine-tune a model on problems first.", f"{_HERE}.sft:run_sft"),
@@ -35,29 +37,21 @@ ENTRIES = with_extensions(
         "eval": Entry(
             MEASURE,
             "Measure coders and testers with standard figures.",
-            {
-                "coder": f"{_HERE}.eval_agents:run_coder",
-                "tester": f"{_HERE}.eval_agents:run_tester",
-                "select": f"{_HERE}.eval_select:run_select",
-                "compare": f"{_HERE}.eval_compare:run_compare",
-            },
+            _commands("eval_agents:run_{}", "coder", "tester") | _commands("eval_{0}:run_{0}", "select", "compare"),
         ),
         "grade": Entry(MEASURE, "Judge one program by one suite of tests.", f"{_HERE}.grade:run_grade"),
-        "book": Entry(LOOK, "Show and study Mistake Books.", {"show": f"{_HERE}.book:show_book"}),
+        "book": Entry(LOOK, "Show and study Mistake Books.", _commands("book:{}_book", "show")),
         "export": Entry(
             LOOK,
             "Write a tester's tests as training rows, or a trained model.",
-            {"tests": f"{_HERE}.export:run_export_tests", "model": f"{_HERE}.export:run_export_model"},
+            _commands("export:run_export_{}", "tests", "model"),
         ),
         "check": Entry(
             CHECK,
             "Check problems, agents, models, this machine.",
-            {
-                "problems": f"{_HERE}.check:run_check_problems",
-                "agent": f"{_HERE}.check:run_check_agent",
-                "model": f"{_HERE}.check_model:run_check_model",
-                "machine": f"{_HERE}.check:run_check_machine",
-            },
+            _commands("check:run_check_{}", "problems", "agent")
+            | _commands("check_model:run_check_{}", "model")
+            | _commands("check:run_check_{}", "machine"),
         ),
         "sandbox": Entry(
             CHECK,
@@ -68,15 +62,7 @@ ENTRIES = with_extensions(
         "list": Entry(
             CHECK,
             "List agents, problems, rules, sandboxes, presets and more.",
-            {
-                "agents": f"{_HERE}.listing:list_agents",
-                "problems": f"{_HERE}.listing:list_problems",
-                "rules": f"{_HERE}.listing:list_rules",
-                "rewards": f"{_HERE}.listing:list_rewards",
-                "sandboxes": f"{_HERE}.listing:list_sandboxes",
-                "presets": f"{_HERE}.listing:list_presets",
-                "prompts": f"{_HERE}.listing:list_prompts",
-            },
+            _commands("listing:list_{}", "agents", "problems", "rules", "rewards", "sandboxes", "presets", "prompts"),
         ),
     }
 )

@@ -12,12 +12,12 @@ from typer import Argument, Option
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, problems_document, tally
-from codea1_agents.cli.eval_session import from_options
 from codea1_agents.cli.options import (
     Options,
     Problems,
     Prompts,
     SandboxName,
+    from_options,
     n_tests,
     only_first,
     seed_of,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.console import Page, counted, show_next
+from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import Options
 from codea1_agents.human import HumanAgent
 from codea1_agents.play.person import (
@@ -65,9 +65,7 @@ def run_duel(options: DuelOptions) -> None:
                 points = 0
                 break
     page.show(duel_picture(judged, width=page.width, reveals=True, is_brief=True))
-    page.say(
-        f"You have {'won' if game.has_won else 'lost'}: {answers(judged)}; {points} of {counted(MOST_POINTS, 'point')}."
-    )
+    page.say(f"You have {'won' if game.has_won else 'lost'}: {answers(judged)}; {points} of {MOST_POINTS} points.")
     for each in missed(game):
         page.say(f"A test that finds it: {each.test}. {each.told}")
     page.finish(duel=options.number, problem=chosen.problem.id, points=points, most_points=MOST_POINTS)

@@ -11,8 +11,8 @@ from rich.text import Text
 from typer import Option
 
 from codea1_agents.cli.console import counted, tally
-from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session, from_options
-from codea1_agents.cli.options import agent_spec, how_many, n_tests, seed_of
+from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session
+from codea1_agents.cli.options import agent_spec, from_options, how_many, n_tests, seed_of
 from codea1_agents.evaluation.answers import require_answering
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.generations import Generations, read_generations

@@ -6,10 +6,10 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 from pydantic import BaseModel
@@ -18,7 +18,7 @@ from typer import Option
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_document, show_next_line
-from codea1_agents.cli.options import Options, Problems, SessionOptions, output, retyped
+from codea1_agents.cli.options import Problems, SessionOptions, output, retyped
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.models.completions import Usage
@@ -48,8 +48,6 @@ _YARDSTICKS = {"coder": ("mutant", "mutant,strength=0.3"), "tester": ("fuzz", "b
 """Agents to compare others with, by kind of evaluation."""
 
 _R = TypeVar("_R", bound=BaseModel)
-
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -238,9 +236,3 @@ class RecordKeeper(Generic[_R]):
 
     def _how_to_continue(self) -> str:
         return "; the same command continues" if self._folder is not None else "; nothing is stored without --out"
-
-
-def from_options(kind: type[_T], options: Options, **others: Any) -> _T:
-    """Return a `kind`, a dataclass: each field is in `others` or is the option of the same name."""
-    names = {each.name for each in fields(cast(Any, kind))} & {each.name for each in fields(options)} - others.keys()
-    return kind(**{name: getattr(options, name) for name in names}, **others)

@@ -35,9 +35,7 @@ class ExportTestsOptions(SessionOptions):
     tests: Annotated[int, n_tests()] = 8
     coder: Annotated[
         str | None,
-        agent_spec(
-            "--coder", "Coder that writes the program that the tester sees.", show_default="none: the tester is blind"
-        ),
+        agent_spec("--coder", "Coder of the program that the tester sees.", show_default="none: the tester is blind"),
     ] = None
     seed: Annotated[int, seed_of("the agents")] = 0
 

@@ -173,9 +173,8 @@ def _shown(page: Page, headings: tuple[str, str], what: Mapping[str, str]) -> li
 def list_presets(options: PresetsOptions) -> None:
     """List the presets of `codea1 train`."""
     page = Page(as_json=options.as_json)
-    page.finish(
-        presets=_shown(page, ("preset", "what it is"), {name: load_training(name).about for name in preset_names()})
-    )
+    what = {name: load_training(name).about for name in preset_names()}
+    page.finish(presets=_shown(page, ("preset", "what it is"), what))
 
 
 def list_rules(options: RulesOptions) -> None:

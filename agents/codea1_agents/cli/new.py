@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from importlib.resources import files
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
@@ -55,47 +56,9 @@ class NewRewardOptions(NewOptions):
     """
 
 
-_AGENT = '''\
-"""A coder and a tester. Both get an observation and return a text."""
-
-import re
-
-
-def coder(observation):
-    """Return a program. This one loads and knows nothing; read observation["problem"] instead."""
-    name = observation["entry_point"].rpartition(".")[2]
-    return f"def {name}(*arguments):\\n    return None\\n"
-
-
-def tester(observation):
-    """Return asserts. Copies of examples pay nothing, so this one only asks for some answer to inputs near them.
-
-    It earns much more with answers, and with inputs that observation["program"] gets wrong.
-    """
-    calls = re.findall(r"^assert (.+?) == ", observation["examples"], re.MULTILINE)
-    near = [re.sub(r"\\d+", lambda number: str(int(number[0]) + 1), call) for call in calls]
-    guess = observation["entry_point"] + "(1)"  # where the statement has no examples
-    return "\\n".join(f"assert {call} is not None" for call in near or [guess])
-'''
-_REWARD = '''\
-"""The rewards of both agents, computed from the verdicts."""
-
-from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
-
-
-def reward(group, rules):
-    """Pay a tester for beating the program, and the coder for each suite that does not.
-
-    `group` holds reports of programs that the same suites have tested: verdicts of programs, suites and cases.
-    """
-    rewards = []
-    for report in group:
-        beaten = [float(suite.beats) for suite in report.suites]
-        unbeaten = 1.0 - sum(beaten) / max(len(beaten), 1) if report.loads else 0.0
-        testers = tuple(Reward.of(RewardPart("beats", value, 1.0)) for value in beaten)
-        rewards.append(CandidateRewards(Reward.of(RewardPart("unbeaten", unbeaten, 1.0)), testers))
-    return rewards
-'''
+def template(kind: str) -> str:
+    """Return the module that `codea1 new` writes: of kind `agent` or `reward`."""
+    return files("codea1_agents.cli").joinpath("templates", f"{kind}.txt").read_text(encoding="utf-8")
 
 
 def new_problem(options: NewProblemOptions) -> None:
@@ -121,7 +84,7 @@ def new_agent(options: NewAgentOptions) -> None:
     Raises:
         UserError: the name is none of a module, or the file exists or cannot be written.
     """
-    _write(options, "agent", ".py", _AGENT)
+    _write(options, "agent", ".py", template("agent"))
 
 
 def new_reward(options: NewRewardOptions) -> None:
@@ -130,7 +93,7 @@ def new_reward(options: NewRewardOptions) -> None:
     Raises:
         UserError: the name is none of a module, or the file exists or cannot be written.
     """
-    _write(options, "reward", ".py", _REWARD)
+    _write(options, "reward", ".py", template("reward"))
 
 
 def _write(options: NewOptions, kind: str, ending: str, text: str) -> None:

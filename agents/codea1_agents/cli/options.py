@@ -8,13 +8,15 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 from typer import Context, Option
 
 from codea1_env.errors import UserError
 from codea1_env.records.whole_files import require_file, require_folder
 from codea1_env.rules.ruleset import PRESETS, Ruleset
+
+_T = TypeVar("_T")
 
 _RULES = f"Name of the rules: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards)."
 
@@ -105,9 +107,7 @@ SummaryOnly = Annotated[bool, Option("--quiet", "-q", help="Print only the summa
 class Options:
     """The option of every command."""
 
-    as_json: Annotated[
-        bool, Option("--json", help="Print one JSON object on stdout and everything else on stderr.")
-    ] = False
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object on stdout and the rest on stderr.")] = False
 
     def __post_init__(self) -> None:
         """Raise UserError if a file to write is one to read."""
@@ -162,3 +162,9 @@ def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int 
     if tests_per_suite is not None:
         rules = replace(rules, tests_per_suite=tests_per_suite)
     return rules
+
+
+def from_options(kind: type[_T], options: object, **others: Any) -> _T:
+    """Return a `kind`, a dataclass: each field is in `others` or is the attribute of the same name of `options`."""
+    names = {each.name for each in fields(cast(Any, kind)) if hasattr(options, each.name)} - others.keys()
+    return kind(**{name: getattr(options, name) for name in names}, **others)

@@ -27,6 +27,7 @@ from codea1_agents.cli.options import (
     SummaryOnly,
     adjusted_rules,
     agent_spec,
+    from_options,
     how_many,
     n_tests,
     output,
@@ -109,9 +110,7 @@ class PlayOptions(Options):
     strict: Annotated[
         bool | None, Option("--strict", help="Stop at a broken row of the problem source instead of skipping it.")
     ] = None
-    concurrency: Annotated[
-        int, Option(min=1, max=4096, help="Most games in progress at once; two never share a problem.")
-    ] = 1
+    concurrency: Annotated[int, Option(min=1, max=4096, help="Most games at once; two never share a problem.")] = 1
     reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     show: Annotated[
         int | None,
@@ -262,17 +261,8 @@ class _Run:
             early.keep(game.record)
             progress.advance(game.record)
 
-        settings = RunSettings(
-            rules=config.rules,
-            episodes=config.episodes,
-            rounds=config.rounds,
-            seed=config.seed,
-            tester_view=config.tester_view,
-            limits=config.limits,
-            concurrency=self.options.concurrency,
-            run_id=config.run_id,
-            reply_timeout_s=self.options.reply_timeout or None,
-        )
+        timeout_s, n_at_once = self.options.reply_timeout or None, self.options.concurrency
+        settings = from_options(RunSettings, config, concurrency=n_at_once, reply_timeout_s=timeout_s)
         finished = FinishedGames(record, keep, start_at=folder.n_episodes, known=self.early)
         progress.running = finished.oldest
         with progress, closing(folder.open_book()) as book:
@@ -408,9 +398,7 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     if summary.n_unasked_rounds:
         ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
     if summary.n_masked_rounds:
-        ends.append(
-            f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure above"
-        )
+        ends.append(f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure")
     return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
 
 

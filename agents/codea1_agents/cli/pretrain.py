@@ -49,9 +49,7 @@ class PretrainOptions(Options):
         float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")
     ] = 0.0
     aware_first: Annotated[int, Option(min=0, help="Number of first steps in which all of these tests hit it.")] = 0
-    evaluate: Annotated[
-        bool, Option("--evaluate", help="Then measure the model on training and held-out problems.")
-    ] = False
+    evaluate: Annotated[bool, Option("--evaluate", help="Then measure it on training and held-out problems.")] = False
     sandbox: Annotated[str, sandbox_name("Sandbox that runs the programs of --evaluate.")] = "local"
     quiet: NoProgress = False
 
@@ -83,7 +81,8 @@ def run_pretrain(options: PretrainOptions) -> None:
         )
         found = _measured(options, page) if options.evaluate else []
         if found:
-            page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
+            rows = [(each.problems, name, *estimate_cells(each.figures[name])) for each in found for name in FIGURES]
+            page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), rows, right=(2, 4)))
         page.finish(
             out=str(options.out),
             seed=options.seed,
@@ -130,7 +129,3 @@ def _measured(options: PretrainOptions, page: Page) -> list[Measurement]:
             ):
                 found.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
     return found
-
-
-def _rows(found: list[Measurement]) -> list[tuple[str, ...]]:
-    return [(each.problems, name, *estimate_cells(each.figures[name])) for each in found for name in FIGURES]

@@ -6,8 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from typer import Option
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Host, Options, Port, Problems, Rules, SandboxName
-from codea1_agents.interrupts import STOP_SIGNALS, handled_signals
 from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.sandbox import Sandbox, load_sandbox
@@ -42,9 +40,7 @@ class ServeOptions(Options):
     rules: Rules = "fixed"
     host: Host = "127.0.0.1"
     port: Port = 8080
-    workers: Annotated[
-        int | None, Option(min=1, help="Programs run at the same time.", show_default="one per core")
-    ] = None
+    workers: Annotated[int | None, Option(min=1, help="Programs run at once.", show_default="one per core")] = None
     sandbox: SandboxName = "local"
     running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 32
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256
@@ -58,6 +54,7 @@ def run_serve(options: ServeOptions) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
+        KeyboardInterrupt: the signal came; what runs has been answered.
         UserError: the address is in use or needs a token, or the sandbox, source or rules do not exist.
         SandboxError: the sandbox cannot be used at all.
         MissingExtra: FastAPI or uvicorn is not installed.
@@ -66,7 +63,7 @@ def run_serve(options: ServeOptions) -> None:
 
     page, token = Page(as_json=options.as_json), token_of_environment()
     bounds = ServiceBounds(n_running=options.running, n_waiting=options.waiting, grace_s=options.grace)
-    with stop_signal() as end, closing(_backend(options.sandbox, options.workers)) as backend:
+    with closing(_backend(options.sandbox, options.workers)) as backend:
         judge = ServedJudge(backend, options.problems, options.rules, bounds=bounds)
         with ServiceServer(judge, options.host, options.port, token=token) as server:
             promise = promise_of(backend)
@@ -78,14 +75,17 @@ def run_serve(options: ServeOptions) -> None:
                 rules=judge.rules.name,
                 needs_token=token is not None,
             )
-            serve_until(end, page)
+            wait_for_interrupt()
 
 
-def serve_until(end: threading.Event, page: Page) -> None:
-    """Wait for the end. What is printed reaches readers first: one at the end of a pipe would wait for ever."""
+def wait_for_interrupt() -> None:
+    """Wait for Ctrl-C or SIGTERM. What is printed reaches readers first: one at the end of a pipe would wait for ever.
+
+    Raises:
+        KeyboardInterrupt: it came.
+    """
     sys.stdout.flush()
-    end.wait()
-    page.say("ending")
+    threading.Event().wait()
 
 
 def token_of_environment() -> str | None:
@@ -106,11 +106,3 @@ def _backend(name: str, workers: int | None) -> Sandbox:
     if name != "local":
         raise UserError(f"--workers requires --sandbox local (got {name!r})")
     return LocalSandbox(workers)
-
-
-@contextmanager
-def stop_signal() -> Iterator[threading.Event]:
-    """Yield an event; inside the block, SIGTERM and SIGINT only set it."""
-    end = threading.Event()
-    with handled_signals(STOP_SIGNALS, lambda *_: end.set()):
-        yield end

@@ -12,8 +12,18 @@ from typer import Argument, Option
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
-from codea1_agents.cli.eval_session import eval_session, from_options
-from codea1_agents.cli.options import Problems, Prompts, SessionOptions, agent_spec, how_many, n_tests, output, seed_of
+from codea1_agents.cli.eval_session import eval_session
+from codea1_agents.cli.options import (
+    Problems,
+    Prompts,
+    SessionOptions,
+    agent_spec,
+    from_options,
+    how_many,
+    n_tests,
+    output,
+    seed_of,
+)
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
 from codea1_agents.statistics import Estimate
@@ -51,16 +61,12 @@ class SftOptions(SessionOptions):
     prompts: Prompts = "default"
     coder: Annotated[
         str,
-        agent_spec(
-            "--coder", "Agent that writes the programs that the tester sees (see codea1 list agents); self: the model."
-        ),
+        agent_spec("--coder", "Agent of the programs that the tester sees (see codea1 list agents); self: the model."),
     ] = "mutant,strength=0.75"
     failing: Annotated[
         bool, Option("--failing", help="Show the tester only programs that fail a golden test (paper, 4.1).")
     ] = False
-    samples: Annotated[
-        int, how_many("--samples", "Programs per problem, and replies per problem that is measured.")
-    ] = 4
+    samples: Annotated[int, how_many("--samples", "Programs per problem, and replies per measured problem.")] = 4
     tests: Annotated[int, n_tests()] = 8
     shortest: Annotated[
         int | None,
@@ -73,9 +79,7 @@ class SftOptions(SessionOptions):
     max_tokens: Annotated[
         int, Option(min=1, help="Longest prompt and reply together, in tokens; longer examples are left out.")
     ] = 4096
-    micro_batch_tokens: Annotated[int, Option(min=1, help="Tokens per forward pass, with padding; bounds memory.")] = (
-        8192
-    )
+    micro_batch_tokens: Annotated[int, Option(min=1, help="Tokens per forward pass, padded; bounds memory.")] = 8192
     logits_chunk_tokens: Annotated[int, Option(min=0, help="Reply tokens whose logits exist at a time; 0: all.")] = 256
     lora: Annotated[int, Option(min=0, help="Rank of adapters to train instead of the model; 0 trains the model.")] = 0
     autocast: Annotated[str, Option(help="Data type of the computation, e.g. bfloat16.", show_default="float32")] = ""

@@ -45,10 +45,8 @@ class TrainOptions(Options):
         list[str] | None,
         Option("--set", help="Change a setting: section.key=value; may be repeated.", metavar="KEY=VALUE"),
     ] = None
-    coder: Annotated[str, Option(help="Model that the coder starts with: agents.coder.model.", show_default=False)] = ""
-    tester: Annotated[
-        str, Option(help="Model that the tester starts with: agents.tester.model.", show_default=False)
-    ] = ""
+    coder: Annotated[str, Option(help="The coder's first model: agents.coder.model.", show_default=False)] = ""
+    tester: Annotated[str, Option(help="The tester's first model: agents.tester.model.", show_default=False)] = ""
     base: Annotated[str, Option(help="Model on which both roles train adapters: agents.base.", show_default=False)] = ""
     problems: Annotated[str, problem_source("Problems to train on: game.problems.", show_default=False)] = ""
     held_out: Annotated[str, Option(help="Problems to evaluate on: evaluation.problems.", show_default=False)] = ""

@@ -64,9 +64,7 @@ def require_answering(agent: NamedAgent) -> Answering:
         UserError: it does not; only the agent `transformers` does.
     """
     if not isinstance(agent.inner, Answering):
-        raise UserError(
-            f"{agent.name} does not tell probabilities; answers are compared for agents 'transformers' only"
-        )
+        raise UserError(f"{agent.name} does not tell probabilities; answers are compared for 'transformers' only")
     return agent.inner
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from codea1_agents.evaluation.solution_runs import check_tests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import Suite, TestCase
+from codea1_env.facts.submissions import Suite
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
@@ -120,16 +120,15 @@ def _add(exported: Exported, problem: Problem, checked: tuple[ValidSuite, Any] |
         return
     suite = checked[0]
     exported.rejections.update(rejection.reason.value for rejection in suite.rejections)
-    snippets = [_snippet(case.case) for case in suite.cases]
+    snippets = [
+        "\n".join([*dict.fromkeys(case.imports), f"assert {case.expression} == {case.prediction}"])
+        for case in (valid.case for valid in suite.cases)
+    ]
     if not snippets:
         exported.without_tests.append(problem.id)
         return
     exported.n_tests += len(snippets)
     exported.rows.append(problem_to_row(problem) | {"golden": snippets})
-
-
-def _snippet(case: TestCase) -> str:
-    return "\n".join([*dict.fromkeys(case.imports), f"assert {case.expression} == {case.prediction}"])
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:

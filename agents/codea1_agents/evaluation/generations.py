@@ -129,9 +129,7 @@ class _Row:
 def _with_tasks(path: Path, rows: list[FoundRow], problems: ProblemSet) -> list[FoundRow]:
     """Return the rows of bigcode-evaluation-harness, which name no problem, with those of the source, in order."""
     if len(rows) != len(problems):
-        has = (
-            f"has programs of {len(rows)} problems without their ids, and {problems.name} has {len(problems)} problems"
-        )
+        has = f"has programs of {len(rows)} problems without their ids, and {problems.name} has {len(problems)}"
         raise UserError(f"{path}: expected programs of all problems in their order; the file {has}")
     return [
         replace(found, row={"task_id": problem.id, "solution": found.row})

@@ -9,7 +9,7 @@ import numpy as np
 
 from codea1_agents.scripted.mutation import Mutant, mutants_of
 from codea1_env.facts.answers import Comparison
-from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
+from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import OutcomeKind, ValidCase, ValidSuite
 from codea1_env.judging.jobs import Terms, call_of_case, program_job
 from codea1_env.judging.right_answers import (
@@ -99,11 +99,8 @@ def _checked(case: TestCase, found: ValidSuite) -> CheckedTest:
     filled = found.cases[0] if found.cases else None
     if filled is not None and filled.prediction_right is not False:
         return CheckedTest(case, filled.expected, filled=filled)
-    return CheckedTest(case, fault=_first_reason(found.rejections), filled=filled)
-
-
-def _first_reason(rejections: Sequence[Rejection]) -> RejectionReason:
-    return rejections[0].reason if rejections else RejectionReason.WRONG_PREDICTION
+    reasons = [each.reason for each in found.rejections]
+    return CheckedTest(case, fault=(reasons or [RejectionReason.WRONG_PREDICTION])[0], filled=filled)
 
 
 def drawn_mutants(problem: Problem, at_most: int, seed: int) -> tuple[Mutant, ...]:

@@ -213,9 +213,7 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
         return f"your program {passes(report)}" if report.loads else f"your program does not run{costs}"
     suite = report.suites[0]
     if not suite.cases:
-        return (
-            f"no test counts, so this try costs no point: write one as `assert {game.problem.entry_point}(...) == ...`"
-        )
+        return f"no test counts, so this try costs no point: write `assert {game.problem.entry_point}(...) == ...`"
     if not suite.beats:
         return f"{answers(judged)}; no test fails the program"
     if n_written(suite) == 1:

@@ -98,7 +98,9 @@ class Tally:
                 continue
             self._n_unasked += played.tester_reply is None
             if played.tester_reply is not None:
-                self._tests += tests_of(played)
+                cases = ((case.prediction_right, case.is_example, case.verdict) for case in new_cases(played))
+                dropped = (each.reason for suite in played.suites for each in suite.rejections)
+                self._tests += count_tests(cases, dropped)
             if not _candidate_validity(played, 0):
                 error = played.candidate.detail.partition(":")[0]
                 self._not_loading[error if error.isidentifier() else played.candidate.verdict] += 1
@@ -186,12 +188,6 @@ def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
 def can_win(case: CaseRecord) -> bool:
     """Return whether a test is right and copies no example, so that it wins if a program fails it."""
     return case.prediction_right is not False and not case.is_example
-
-
-def tests_of(played: RoundRecord) -> Counter[str]:
-    """Count the tests of all suites of a round, as `codea1_env.rules.funnel.count_tests` does."""
-    cases = ((case.prediction_right, case.is_example, case.verdict) for case in new_cases(played))
-    return count_tests(cases, (each.reason for suite in played.suites for each in suite.rejections))
 
 
 def mean(values: Sequence[float]) -> float:

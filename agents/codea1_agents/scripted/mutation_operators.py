@@ -249,14 +249,6 @@ def _unary(node: ast.UnaryOp, site: Site) -> Iterator[Edit]:
         yield Edit(Operator.NEGATION, node.operand)
 
 
-def _break(node: ast.Break, site: Site) -> Iterator[Edit]:
-    yield Edit(Operator.LOOP, ast.Continue())
-
-
-def _continue(node: ast.Continue, site: Site) -> Iterator[Edit]:
-    yield Edit(Operator.LOOP, ast.Break())
-
-
 def _expression(node: ast.Expr, site: Site) -> Iterator[Edit]:
     if isinstance(node.value, ast.Call) and not site.in_while:
         yield Edit(Operator.STATEMENT, None)
@@ -337,11 +329,11 @@ _RULES: dict[type[ast.AST], Callable[[Any, Site], Iterator[Edit]]] = {
     ast.AugAssign: _augmented,
     ast.BinOp: _binary,
     ast.BoolOp: _boolean,
-    ast.Break: _break,
+    ast.Break: lambda node, site: iter([Edit(Operator.LOOP, ast.Continue())]),
     ast.Call: _call,
     ast.Compare: _compare,
     ast.Constant: _constant,
-    ast.Continue: _continue,
+    ast.Continue: lambda node, site: iter([Edit(Operator.LOOP, ast.Break())]),
     ast.Expr: _expression,
     ast.If: _if,
     ast.IfExp: _conditional,

@@ -320,12 +320,7 @@ def _written(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_C
         return
     source = values.to_source(outcome.value)
     if source is not None and len(source.expression) <= _MAX_PREDICTION:
-        yield _Case(call, _ascii(source.expression), source.imports, beats)
-
-
-def _ascii(source: str) -> str:
-    """Return Python source with its non-ASCII letters, which are all in string literals, escaped."""
-    return source.encode("ascii", "backslashreplace").decode("ascii")
+        yield _Case(call, source.expression.encode("ascii", "backslashreplace").decode("ascii"), source.imports, beats)
 
 
 def _differ(right: Outcome, other: Outcome, answers: AnswerRules) -> bool:

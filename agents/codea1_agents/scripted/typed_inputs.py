@@ -6,9 +6,10 @@ list comes before the list of thirty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Any
 
 from codea1_agents.scripted.literals import call_text, effect_text, unique
 from codea1_agents.scripted.signatures import Arguments, Interface, interface_of_problem
@@ -198,28 +199,12 @@ def _edge_dicts(kind: ValueType, depth: int) -> Iterator[object]:
         yield {keys[1 % len(keys)]: value}
 
 
-def _edited_bool(value: bool) -> Iterator[object]:
-    yield not value
-
-
-def _edited_int(value: int) -> Iterator[object]:
-    yield from (value + 1, value - 1, 0, -value, value * 2, value // 2, value + 10, value * 10 + value % 10)
-
-
-def _edited_float(value: float) -> Iterator[object]:
-    yield from (0.0, -value, value + 1.0, value - 1.0, value / 2, float(round(value)), value + 0.5)
-
-
 def _edited_str(value: str) -> Iterator[object]:
     half = len(value) // 2
     yield from ("", value[:1], value[1:], value[:-1], value + value, value[::-1], value.upper(), value.lower())
     yield from (value[:half], value[half:], value + value[:1], value[:half] + value[half : half + 1] + value[half:])
     yield from (f" {value}", f"{value} ", value.replace(" ", "  "), value.replace(" ", ""), value.swapcase())
     yield from ("".join(sorted(value)), value[half:] + value[:half], value[:1] * 2 + value[1:], value[:1] * len(value))
-
-
-def _edited_bytes(value: bytes) -> Iterator[object]:
-    yield from (b"", value[:1], value[1:], value + value, value[::-1])
 
 
 def _edited_list(value: list[object]) -> Iterator[object]:
@@ -287,12 +272,12 @@ _TYPICAL: dict[Kind, object] = {
     Kind.BYTES: b"abc",
 }
 # In this order: a bool is an int too.
-_EDITS: tuple[tuple[type, Callable[..., Iterator[object]]], ...] = (
-    (bool, _edited_bool),
-    (int, _edited_int),
-    (float, _edited_float),
+_EDITS: tuple[tuple[type, Callable[[Any], Iterable[object]]], ...] = (
+    (bool, lambda value: [not value]),
+    (int, lambda value: (value + 1, value - 1, 0, -value, value * 2, value // 2, value + 10, value * 10 + value % 10)),
+    (float, lambda value: (0.0, -value, value + 1.0, value - 1.0, value / 2, float(round(value)), value + 0.5)),
     (str, _edited_str),
-    (bytes, _edited_bytes),
+    (bytes, lambda value: (b"", value[:1], value[1:], value + value, value[::-1])),
     (list, _edited_list),
     (tuple, _edited_tuple),
     (set, _edited_set),

@@ -112,7 +112,8 @@ def join(a: ValueType, b: ValueType) -> ValueType:
     if {a.kind, b.kind} == {Kind.INT, Kind.FLOAT}:
         return ValueType(Kind.FLOAT, seen=_merged(a.seen, b.seen))
     if {a.kind, b.kind} <= {Kind.RECORD, Kind.TUPLE}:
-        return _join_tuples(a, b)
+        lengths = [(len(t.parts),) if t.kind is Kind.RECORD else t.seen for t in (a, b)]
+        return ValueType(Kind.TUPLE, (join_all((*a.parts, *b.parts)),), _merged(*lengths))
     return ValueType(Kind.EITHER, (a, b))
 
 
@@ -211,11 +212,6 @@ def _of_tuple(value: tuple[object, ...]) -> ValueType:
     if len({part.kind for part in parts}) > 1:
         return ValueType(Kind.RECORD, parts)
     return ValueType(Kind.TUPLE, (join_all(parts),), (len(value),))
-
-
-def _join_tuples(a: ValueType, b: ValueType) -> ValueType:
-    lengths = [(len(t.parts),) if t.kind is Kind.RECORD else t.seen for t in (a, b)]
-    return ValueType(Kind.TUPLE, (join_all((*a.parts, *b.parts)),), _merged(*lengths))
 
 
 def _refine_either(declared: ValueType, observed: ValueType) -> ValueType:

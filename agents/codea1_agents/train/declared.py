@@ -6,6 +6,7 @@ same sentence everywhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields
 from functools import cache
@@ -63,7 +64,7 @@ def fault_of(error: ValidationError, *path: str) -> str:
     """
     fault = error.errors(include_url=False, include_context=False)[0]
     name = ".".join([*path, *(str(part) for part in fault["loc"] if part != "[key]")])
-    message = fault["msg"].removeprefix("Input ")
+    message = re.sub(" or (an )?instance of .*", "", fault["msg"].removeprefix("Input "))
     if fault["type"] == "value_error":  # raised by a dataclass about several of its settings
         return f"{name}: {message.removeprefix('Value error, ')}"
     return f"{name} {message}, got {fault['input']!r:.100}"

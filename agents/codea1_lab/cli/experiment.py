@@ -41,9 +41,7 @@ class ExperimentOptions(Options):
     """
 
     name: Annotated[str, Argument(help="A declared experiment, e.g. paper-cpu, or a .toml file.")]
-    out: Annotated[
-        Path | None, output("Folder; the same command continues in it.", show_default="experiments/NAME")
-    ] = None
+    out: Annotated[Path | None, output("Folder; the command continues in it.", show_default="experiments/NAME")] = None
     workers: Annotated[int | None, Option(min=1, help="Cells to run at once.", show_default="one per processor")] = None
     seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
     only: Annotated[

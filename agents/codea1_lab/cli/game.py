@@ -107,7 +107,7 @@ def solve_game(options: SolveOptions) -> None:
     page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
     pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
-        problems=_problems_document(options.source, bank),
+        problems={"source": options.source, "name": bank.bank.name, "n": len(bank.problems)},
         out=None if options.out is None else str(options.out),
         rules=bank.rules.name,
         alpha=bank.rules.reward.alpha,
@@ -166,10 +166,6 @@ def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
 def _named(bank: JudgedBank) -> str:
     shape = f"{counted(len(bank.problems), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
     return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
-
-
-def _problems_document(source: str, bank: JudgedBank) -> dict[str, Any]:
-    return {"source": source, "name": bank.bank.name, "n": len(bank.problems)}
 
 
 def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Host, Limit, Options, Port, Problems, SandboxName, agent_spec
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.serve import serve_until, stop_signal, token_of_environment
+from codea1_agents.cli.serve import token_of_environment, wait_for_interrupt
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import load_problems
@@ -55,9 +55,7 @@ class WebOptions(Options):
     sandbox: SandboxName = "local"
     host: Host = "127.0.0.1"
     port: Port = 8088
-    running: Annotated[
-        int | None, Option(min=1, help="Tries judged at the same time.", show_default="one per core")
-    ] = None
+    running: Annotated[int | None, Option(min=1, help="Tries judged at once.", show_default="one per core")] = None
     public: Annotated[
         bool, Option("--public", help="Let anybody play without a token; refuses a sandbox that shows files.")
     ] = False
@@ -67,6 +65,7 @@ def run_web(options: WebOptions) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
+        KeyboardInterrupt: the signal came; what runs has been answered.
         UserError: an opponent or the source does not exist, the address is in use or needs a token, or the sandbox is
             too weak for the public.
         SandboxError: the sandbox cannot be used at all.
@@ -85,7 +84,7 @@ def run_web(options: WebOptions) -> None:
     with Progress("loading problems", None, page):
         problems, admission = load_problems(options.problems, limit=options.limit), Admission(BOUNDS.n_running, 0)
     page.note_skipped(problems.skipped)
-    with stop_signal() as end, closing(load_sandbox(options.sandbox)) as sandbox:
+    with closing(load_sandbox(options.sandbox)) as sandbox:
         promise, context = promise_of(sandbox), AgentContext(problems, sandbox)
         if options.public:
             _require_strong(promise)
@@ -101,7 +100,7 @@ def run_web(options: WebOptions) -> None:
             page.say(f"sandbox: {promise.sentence()}")
             shown = problems_document(options.problems, problems)
             page.finish(url=server.url, sandbox=asdict(promise), problems=shown, needs_token=token is not None)
-            serve_until(end, page)
+            wait_for_interrupt()
 
 
 def _require_strong(promise: SandboxPromise) -> None:

@@ -28,7 +28,7 @@ SHOWN = {
     "transfer": ("pass_rate", "beats", "caught", "coder_reward", "tester_reward"),
 }
 """The figures shown as tables, by mode. Stored suites keep their validity, so transfer does not show it."""
-AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "chance")
+AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "Nash")
 """Columns of `Findings.agent_rows`."""
 _LONGEST = 14
 """Characters of a name in a table, so that three of each role fit 80 columns."""
@@ -60,9 +60,7 @@ class Findings:
             },
             right=play.right_intervals(seed=seed),
             ratings=ratings_of(play, seed=seed),
-            games={
-                name: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for name, cells in modes.items()
-            },
+            games={key: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for key, cells in modes.items()},
             reversals=reversals(play, seed=seed),
         )
 
@@ -95,7 +93,7 @@ class Findings:
 
     def sentences(self) -> Iterator[str]:
         """Yield what no table shows of the games on policy: few lines, so that three by three fit a screen."""
-        yield f"Equilibrium: {self._equilibrium(self.games['on_policy'])}"
+        yield f"Nash equilibrium: {self._equilibrium(self.games['on_policy'])}"
         yield f"Ratings: 400 points are odds of 10, off by at most {self.ratings.misfit:.2f} of a pair's games."
         if self.reversals:
             names = {key: shortened(name, _LONGEST) for key, name in self._reversal(self.reversals[0]).items()}
@@ -109,7 +107,7 @@ class Findings:
             yield f"Masked, in no figure: {n_masked} games."
 
     def agent_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """Yield one row of `AGENT_COLUMNS` per agent; its chance is that in the equilibrium of the games on policy."""
+        """Yield one row of `AGENT_COLUMNS` per agent, with its probability in the equilibrium on policy."""
         game = self.games["on_policy"]
         for role, names, ratings, choices in (
             ("coder", self.play.coders, self.ratings.coders, game.coders if game else None),
@@ -138,6 +136,7 @@ class Findings:
     def _game(self, game: EmpiricalGame | None) -> dict[str, Any] | None:
         if game is None:
             return None
+        coders, testers = self.play.coders, self.play.testers
         return {
             "method": game.equilibrium.method,
             "residual": game.equilibrium.residual,
@@ -146,7 +145,7 @@ class Findings:
             "coders": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.coders],
             "testers": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.testers],
             "support": [[i, j] for i in game.equilibrium.row_support for j in game.equilibrium.column_support],
-            "cycles": [[self._pair(pair.coder, pair.tester) for pair in cycle] for cycle in game.cycles],
+            "cycles": [[[coders[pair.coder], testers[pair.tester]] for pair in cycle] for cycle in game.cycles],
             "cycling": json_number(game.cycling),
         }
 
@@ -161,9 +160,6 @@ class Findings:
             f" {cell_text(game.tester_value)}."
         )
         return f"{text} Best responses {'cycle' if game.cycles else 'converge'} (cycle in {game.cycling:.0%} of draws)."
-
-    def _pair(self, coder: int, tester: int) -> list[str]:
-        return [self.play.coders[coder], self.play.testers[tester]]
 
     def _reversal(self, each: Reversal) -> dict[str, str]:
         return {

@@ -118,7 +118,9 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
                 axis.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.15, linewidth=0)
             axis.set_title(panel)
             x = {"step": "training step", "cpu_s": "processor time, seconds"}.get(picture.over, picture.over)
-            axis.set(xlabel=x, ylabel=_unit(picture.panels[panel]))
+            name = picture.panels[panel]
+            unit = "cases" if name.startswith("book_") else "reward" if name.endswith("_reward") else "share"
+            axis.set(xlabel=x, ylabel=unit)
             axis.grid(alpha=0.3)
         named = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
         if named:
@@ -133,8 +135,3 @@ def _names(picture: Picture, experiment: Experiment) -> list[str]:
     if not picture.by:
         return [""] if picture.is_over_setting else list(picture.systems)
     return list(dict.fromkeys(str(experiment.system(name).set.get(picture.by, "")) for name in picture.systems))
-
-
-def _unit(figure: str) -> str:
-    """Return the label of the y axis."""
-    return "cases" if figure.startswith("book_") else "reward" if figure.endswith("_reward") else "share"

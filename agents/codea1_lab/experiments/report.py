@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, median
@@ -112,7 +112,7 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
     whole = {system: _at(results, system, None) for system in trained}
     values = {system: [_at(results, system, budget) for budget in budgets] for system in trained}
     for system in trained:
-        means = [_mean_at(each) for each in (*values[system], whole[system])]
+        means = [fmean(each.values()) if each else nan for each in (*values[system], whole[system])]
         lines.append(row([system, *("-" if isnan(m) else f"{100 * m:.1f}" for m in means), f"{spent[system]:.0f}"]))
     first = experiment.compared_to
     if first in trained:
@@ -130,8 +130,3 @@ def _at(results: Results, system: str, cpu_s: float | None) -> dict[Cell, float]
         cell: at_equal_compute(curve, _HELD_OUT, max(p.cpu_s for p in curve) if cpu_s is None else cpu_s)
         for cell, curve in curves.items()
     }
-
-
-def _mean_at(values: Mapping[Cell, float]) -> float:
-    """Return the mean over all cells; nan if one of them has ended, since the others are not the same cells."""
-    return fmean(values.values()) if values else nan

@@ -110,9 +110,7 @@ def results_of(
     versions = sorted({result.judge_version for result in found.values()})
     if len(versions) > 1:
         named = " and ".join(map(str, versions))
-        raise UserError(
-            f"{folder} has results of versions {named} of the judge, which cannot be mixed: remove the older ones"
-        )
+        raise UserError(f"{folder} has results of judge versions {named}, which cannot be mixed: remove the older ones")
     return dict(sorted(found.items()))
 
 

@@ -158,7 +158,7 @@ class Archive:
 
     def _member(self, label: str, played: RoundRecord) -> list[Any]:
         candidate, number = played.candidate, self._texts.number
-        replies: list[Any] = [number(played.coder_reply), _optional(played.tester_reply, number)]
+        replies = [None if reply is None else number(reply) for reply in (played.coder_reply, played.tester_reply)]
         return [
             number(label),
             number(candidate.program),
@@ -219,7 +219,3 @@ def _described(expected: str) -> str:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
-
-
-def _optional(text: str | None, number: Any) -> int | None:
-    return None if text is None else int(number(text))

@@ -150,17 +150,12 @@ def _axes(frame: _Frame, panel: Panel) -> str:
 def _band(frame: _Frame, series: Series, kind: str) -> str:
     known = [p for p in series.points if isfinite(p.low) and isfinite(p.high)]
     if len(known) < 2:
-        return "".join(_whisker(frame, series, p) for p in known)
+        ends = ((f"{frame.x(p.x):.1f}", f"{frame.y(p.low):.1f}", f"{frame.y(p.high):.1f}") for p in known)
+        tone = escape(series.tone)
+        return "".join(f'<line class="line {tone}" x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>' for x, low, high in ends)
     upper = [f"{frame.x(p.x):.1f},{frame.y(p.high):.1f}" for p in known]
     lower = [f"{frame.x(p.x):.1f},{frame.y(p.low):.1f}" for p in reversed(known)]
     return f'<polygon class="{kind} {escape(series.tone)}" points="{" ".join(upper + lower)}"/>'
-
-
-def _whisker(frame: _Frame, series: Series, p: Point) -> str:
-    return (
-        f'<line class="line {escape(series.tone)}" x1="{frame.x(p.x):.1f}" x2="{frame.x(p.x):.1f}"'
-        f' y1="{frame.y(p.low):.1f}" y2="{frame.y(p.high):.1f}"/>'
-    )
 
 
 def _line(frame: _Frame, series: Series) -> str:

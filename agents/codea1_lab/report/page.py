@@ -16,8 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from math import isfinite
+from string import Template
 
 from codea1_agents.play.person import why_dropped
 from codea1_agents.statistics import Estimate
@@ -34,7 +34,7 @@ from codea1_lab.report.charts import (
     swatch_svg,
 )
 from codea1_lab.report.material import HEALTH, Figure, Panel, RunMaterial
-from codea1_lab.report.palette import DARK, LIGHT, chart_rules, variables
+from codea1_lab.report.palette import DARK, LIGHT, asset, chart_rules, variables
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "difference.js", "detail.js", "browser.js")
 _N_TILES = 3
@@ -117,22 +117,8 @@ def frame(
         footer: HTML after the content.
     """
     items = "".join(f'<li><a href="{escape(address)}">{safe(name)}</a></li>' for address, name in links)
-    parts = [
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}',
-        '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
-        f"<title>{safe(tab)}</title></head><body>",
-        '<a class="skip" href="#main">Skip to the content</a>',
-        f'<header class="top"><div class="wrap">{back}',
-        f"<h1>{safe(title)}</h1>",
-        '<button type="button" class="plain" id="menu" popovertarget="sections">Menu</button>',
-        f'<nav aria-label="Sections"><ul id="sections" popover>{items}</ul></nav>',
-        '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
-        '<main id="main" tabindex="-1"><div class="wrap"><p id="notice" class="notice" role="alert" hidden></p>',
-        f'<p id="announcement" class="visually-hidden" role="status"></p>{content}</div></main>',
-        f'<footer class="wrap">{footer}</footer>{end}</body></html>\n',
-    ]
-    return "\n".join(parts)
+    named = {"head": head, "tab": safe(tab), "back": back, "title": safe(title), "items": items}
+    return Template(asset("frame.html")).substitute(named, content=content, footer=footer, end=end)
 
 
 def style() -> str:
@@ -149,11 +135,6 @@ def style() -> str:
 def script() -> str:
     """Return the script of the page."""
     return "\n".join(map(asset, _SCRIPTS))
-
-
-def asset(name: str) -> str:
-    """Return the text of a file in `assets/`."""
-    return files("codea1_lab.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

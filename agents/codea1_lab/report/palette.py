@@ -6,6 +6,8 @@ Colour is never the only sign of a verdict: its letter or its word stands next t
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 _COLOURS = {  # light theme, dark theme
     "bg": ("#f7f5f0", "#13161a"),
     "card": ("#ffffff", "#1b2026"),
@@ -74,17 +76,10 @@ DASHES = ("", "7 4", "2 3.5", "9 3 2 3", "14 4")
 
 _CURVES = ("coder", "tester", "ink", *_OTHERS)
 
-_CHART_RULES = """\
-.chart text{font:11.5px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-.chart .grid line{stroke:var(--line);stroke-width:1}
-.chart .ticks text{fill:var(--muted)}
-.chart .name{font-weight:600}
-.chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.chart .marker{fill:var(--card);stroke:currentColor;stroke-width:1.6}
-.chart .band{fill:currentColor;opacity:.16}
-.chart .area{fill:currentColor;opacity:.85}
-.chart .name{fill:currentColor}
-"""
+
+def asset(name: str) -> str:
+    """Return the text of a file in `assets/`."""
+    return files("codea1_lab.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def variables(colours: dict[str, str]) -> str:
@@ -97,7 +92,7 @@ def chart_rules() -> str:
     verdicts = [name for name in LIGHT if name.startswith("v-")]
     tones = "".join(f".{name}{{color:var(--{name})}}" for name in (*_CURVES, *verdicts))
     dashes = "".join(f".chart .dash{n}{{stroke-dasharray:{dash}}}" for n, dash in enumerate(DASHES) if dash)
-    return f"{_CHART_RULES}{dashes}{tones}"
+    return f"{asset('chart.css')}{dashes}{tones}"
 
 
 def lone_style() -> str:

@@ -91,9 +91,7 @@ _PANELS = (
         SHARE,
     ),
     PanelSpec("tokens", "Length of replies", "Tokens.", by_role("tokens"), (0.0, None)),
-    PanelSpec(
-        "cut", "Replies that were cut", "Share of replies that end at the token limit.", by_role("cut_share"), SHARE
-    ),
+    PanelSpec("cut", "Replies that were cut", "Share of replies at the token limit.", by_role("cut_share"), SHARE),
 )
 _OF_MODULES = (
     ("kl", "Divergence from the initial models", "In nats per token."),

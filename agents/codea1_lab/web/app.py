@@ -27,7 +27,8 @@ from codea1_env.service.app import refusals
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.guard import is_loopback
 from codea1_env.service.server import HttpServer
-from codea1_lab.report.page import asset, frame, style
+from codea1_lab.report.page import frame, style
+from codea1_lab.report.palette import asset
 from codea1_lab.web.visitors import Door
 
 BOUNDS = ServiceBounds(max_body_bytes=128 << 10, max_held_bytes=32 << 20)

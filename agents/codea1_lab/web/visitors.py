@@ -88,11 +88,11 @@ class Door(Guard):
             return
         await super().__call__(scope, receive, with_policy)
 
-    def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+    def _check_sender(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
         if self._is_public:
             return
         if self._key is None:
-            super()._check_sender(path, headers)
+            super()._check_sender(scope, headers)
             return
         host, cookies = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"cookie"))
         given = cookie_parser(cookies).get(cookie_name("token", host), "")

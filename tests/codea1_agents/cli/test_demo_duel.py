@@ -48,7 +48,7 @@ def test_a_try_without_success_costs_a_point_and_brings_a_hint() -> None:
 def test_a_try_that_cannot_be_read_costs_nothing_and_the_task_is_printed_once() -> None:
     typed = "".join(f"{each}\n.\n" for each in ("assert is_balanced(", "assert is_balanced('') == True", FINDS[1]))
     result = codea1("demo", "duel", typed=typed)
-    assert "No test counts, so this try costs no point: write one as `assert is_balanced(...) == ...`." in result.stdout
+    assert "No test counts, so this try costs no point: write `assert is_balanced(...) == ...`." in result.stdout
     assert "\n  Line 1 does not count: it is not Python (" in result.stdout
     assert "2 of 3 points." in result.stdout
     assert result.stderr.count("the program to break") == result.stderr.count(":q") == 1

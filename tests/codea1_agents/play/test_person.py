@@ -55,7 +55,7 @@ def test_a_lost_game_does_not_praise_wrong_answers(sandbox: Sandbox) -> None:
 def test_a_try_without_a_test_that_counts_costs_nothing(sandbox: Sandbox, reply: str) -> None:
     game = game_of(sandbox, "tester", lambda _: WRONG)
     judged = game.submit(reply)
-    assert found(game, judged).startswith("no test counts, so this try costs no point: write one as `assert add(...)")
+    assert found(game, judged).startswith("no test counts, so this try costs no point: write `assert add(...)")
     assert (game.points, game.hint(), len(remarks(game, judged))) == (MOST_POINTS, "", 1)
     game.submit("assert add(0, 0) == 0")
     assert (game.points, game.hint()) == (MOST_POINTS - 1, "Read line 2 again.")

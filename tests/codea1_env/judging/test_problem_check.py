@@ -63,6 +63,8 @@ SEVEN = GoldenHarness("def check(candidate):\n    assert candidate(3) == 7, 'sev
         (problem("def g(x): ..."), CheckStatus.UNPARSABLE, "the program does not load"),
         (problem("import no_such_module"), CheckStatus.UNPARSABLE, "the program does not load"),
         (problem(examples=("assert f(1) ==",)), CheckStatus.UNPARSABLE, "is not Python"),
+        (problem(examples=("f(1) == 2",)), CheckStatus.UNPARSABLE, "expected 'assert f(1) == 2'"),
+        (problem(examples=("f(1)  # 2",)), CheckStatus.UNPARSABLE, "asserts nothing: expected asserts"),
     ],
 )
 def test_what_is_wrong_with_a_problem_is_said(
@@ -114,6 +116,15 @@ def test_further_inputs_are_answered_twice(sandbox: Sandbox, solution: str, said
     assert [each.status for each in twice] == [CheckStatus.FLAKY if said else CheckStatus.OK, CheckStatus.OK]
     assert said in twice[0].detail
     assert check_problems([given], sandbox)[0].status is CheckStatus.OK
+
+
+@pytest.mark.parametrize("golden", [RIGHT, RIGHT[:1]], ids=["by its tests", "by further inputs"])
+def test_a_solution_that_never_answers_twice_alike_is_flaky_though_no_test_passes(
+    sandbox: Sandbox, golden: tuple[GoldenTest, ...]
+) -> None:
+    given = problem("import random\ndef f(x):\n    return random.random()", golden)
+    (found,) = check_problems([given], sandbox, inputs=lambda problem: ("f(3)",))
+    assert (found.status, "answers differ: f(" in found.detail) == (CheckStatus.FLAKY, True)
 
 
 @pytest.mark.slow

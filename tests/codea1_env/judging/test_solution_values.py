@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.judging.solution_values import SolutionValues
@@ -88,6 +90,28 @@ def test_what_is_answered_is_asked_once_and_remembered_but_our_own_failure_is_no
         assert answers[questions[1]].internal_error
     assert sandbox.batches == [[["1", "fail", "hang"], ["hang", "fail", "1"]], [["fail"], ["fail"]]]
     known.answers([(replace(PROBLEM, calls=CallForms(in_place=True)), questions[:1])])  # the same id and solution
+    assert len(sandbox.batches) == 3
+
+
+@pytest.mark.parametrize(("n_characters", "n_asked"), [(10, 1), (30_000, 2)])
+def test_an_answer_that_is_large_is_not_remembered(n_characters: int, n_asked: int) -> None:
+    sandbox, question = Fragile(), Call(repr("x" * n_characters))
+    known = SolutionValues(sandbox, LIMITS)
+    for _ in range(2):
+        known.answers([(PROBLEM, [question])])
+    assert len(sandbox.batches) == n_asked
+
+
+def test_few_problems_are_remembered_if_their_answers_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.judging.solution_values._MAX_BYTES", 1 << 21)
+    sandbox = Fragile()
+    known, problems = SolutionValues(sandbox, LIMITS), [replace(PROBLEM, id=str(n), statement=str(n)) for n in range(3)]
+    asked = [(problem, [Call(str(n)) for n in range(800)]) for problem in problems]
+    for _ in range(2):
+        known.answers(asked[1:])
+    assert len(sandbox.batches) == 1
+    known.answers(asked[:1])
+    known.answers(asked[1:2])
     assert len(sandbox.batches) == 3
 
 

@@ -79,6 +79,8 @@ def test_a_check_function_stays_as_it_is() -> None:
         ("from solution import f", "tests nothing"),
         ("def helper():\n    assert f(1) == 2", "tests nothing"),
         ("x = 1", "tests nothing"),
+        ("f(1) == 2", "compares and does not assert: expected 'assert f\\(1\\) == 2'"),
+        ("assert f(1) == 2\nf(2) == 4", "expected 'assert f\\(2\\) == 4'"),
         ("import pytest\n@pytest.mark.parametrize('x', [1])\ndef test_it(x):\n    assert f(x)", "needs arguments"),
         ("class TestIt:\n    def test_one(self, tmp_path):\n        assert f(1)", "needs arguments"),
         ("assert f(1) ==", "is not Python"),

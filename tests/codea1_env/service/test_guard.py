@@ -19,6 +19,7 @@ def test_with_a_token_only_pings_are_free(sandbox: Sandbox, monkeypatch: pytest.
     with serving(sandbox, host="0.0.0.0", token=token) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
         assert asked(server, "/v1/ping")[0] == 200
+        assert post(server, path="/v1/ping")[0] == 401  # a body is held
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
             status, answer = post(server, **header)
             assert (status, answer["detail"]) == (401, "a token is required: send Authorization: Bearer TOKEN")

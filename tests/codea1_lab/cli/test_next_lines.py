@@ -6,10 +6,12 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codea1_agents.cli.console import NEXT_STEPS
+from codea1_agents.cli.new import template
 from codea1_lab.cli import web
 from tests.support.command_line import codea1
 from tests.test_code_blocks import require_parses
@@ -51,9 +53,29 @@ def test_the_tester_of_the_template_earns_something(folder: Path, monkeypatch: p
     assert json.loads(played.stdout)["figures"]["tester_reward"]["mean"] > 0.02
 
 
+@pytest.mark.parametrize(
+    ("name", "problem", "program", "call"),
+    [
+        ("f", "def f(x):\n    ...", "", "f(1)"),
+        ("f", "", "def f(x, y = 2): return x", "f(1, 1)"),
+        ("f", "def f(table: Dict[str, List[int]], n: int) -> Tuple[int, int]:", "", "f(1, 1)"),
+        ("S().f", "class S:\n    def f(self, a,\n          b):", "", "S().f(1, 1)"),
+        ("f", "def f():", "", "f()"),
+        ("run", "Print the sum.", "print(1)", "run('1')"),
+    ],
+)
+def test_without_examples_the_tester_gives_each_parameter_a_number(
+    name: str, problem: str, program: str, call: str
+) -> None:
+    module: dict[str, Any] = {}
+    exec(template("agent"), module)
+    observation = {"entry_point": name, "problem": problem, "program": program, "examples": ""}
+    assert module["tester"](observation) == f"assert {call} is not None"
+
+
 def test_runs_lead_to_their_report_their_book_and_the_page_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi", reason="fastapi is not installed")
-    monkeypatch.setattr(web, "serve_until", lambda end, page: None)
+    monkeypatch.setattr(web, "wait_for_interrupt", lambda: None)
     for folder in ("my runs/a", "my runs/b", "other/c"):
         assert codea1("play", *FEW.split(), "-n", 1, "-o", folder).exit_code == 0
     assert len(pasted("play", FEW, "--episodes 3 -o 'a folder'")) == 2

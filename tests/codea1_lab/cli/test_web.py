@@ -26,7 +26,7 @@ def test_it_serves_a_page_until_sigterm() -> None:
         assert (choices["coders"], choices["testers"]) == (["mutant", "reference"], ["fuzz"])
         assert len(choices["problems"]) == ready["problems"]["n"] == 3
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(30) == 130
     finally:
         process.kill()
         process.communicate(timeout=30)

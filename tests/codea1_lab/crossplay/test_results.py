@@ -13,7 +13,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 from codea1_agents.statistics import Estimate
 from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, GameFigures
 from codea1_lab.crossplay.pictures import draw_findings
-from codea1_lab.crossplay.results import SHOWN, TITLES, Findings, cell_text
+from codea1_lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings, cell_text
 from codea1_lab.games.pictures import draw_matrix
 
 
@@ -52,6 +52,7 @@ def test_the_document_is_plain_json_with_all_that_was_measured(findings: Finding
 
 def test_sentences_name_cycles_and_reversals_and_cells_intervals(findings: Findings) -> None:
     text = "\n".join(findings.sentences())
+    assert ("Nash equilibrium: " in text, AGENT_COLUMNS[-1]) == (True, "Nash")
     assert "Best responses cycle" in text
     assert "a|b is ahead of mutant against x, and behind it against fuzz (1 such beyond chance)." in text
     assert cell_text(Estimate(0.5, 0.25, 0.75, 4, 4, 0)) == "0.50 (0.25 to 0.75)"

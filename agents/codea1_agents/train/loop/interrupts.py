@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, suppress
 
 from codea1_agents.interrupts import STOP_SIGNALS, handled_signals
 
-_FIRST = "interrupted: this step is finished and saved first; press Ctrl-C again to discard it"
-_DEFERRED = "interrupted again: this step is finished and saved first; press Ctrl-C once more to stop at once"
+_FIRST = "interrupted: {} is finished and saved first; press Ctrl-C again to discard it"
+_DEFERRED = "interrupted again: {} is finished and saved first; press Ctrl-C once more to stop at once"
 
 
 class Interrupts:
@@ -19,11 +19,14 @@ class Interrupts:
 
     Args:
         may_discard: whether the steps before the present one are saved or can still be saved.
+        present: says what is running, as in "this step".
         note: shows a message.
     """
 
-    def __init__(self, may_discard: Callable[[], bool], note: Callable[[str], object]) -> None:
-        self._may_discard, self._note = may_discard, note
+    def __init__(
+        self, may_discard: Callable[[], bool], present: Callable[[], str], note: Callable[[str], object]
+    ) -> None:
+        self._may_discard, self._present, self._note = may_discard, present, note
         self._n_signals = 0
         self.discards_step = False
         """Whether the `KeyboardInterrupt` that was raised discards the present step only. Ray replaces exceptions of
@@ -45,4 +48,4 @@ class Interrupts:
         if self.discards_step or self._n_signals > 2:
             raise KeyboardInterrupt
         with suppress(RuntimeError):  # the signal came while the same stream was being written
-            self._note(_FIRST if self._n_signals == 1 else _DEFERRED)
+            self._note((_FIRST if self._n_signals == 1 else _DEFERRED).format(self._present()))

@@ -272,7 +272,7 @@ class _Loop:
 
     def __post_init__(self) -> None:
         self.saved = self.done
-        self._interrupts = Interrupts(self._may_discard, self.watcher.note)
+        self._interrupts = Interrupts(self._may_discard, self._present, self.watcher.note)
 
     def run(self) -> Finished:
         self.algorithm.watch(self._show)
@@ -312,6 +312,9 @@ class _Loop:
         if self._phase is Phase.SAMPLING and not self.config.rollout.overlap:
             return True  # with overlap, a checkpoint needs what the runners sample
         return self._phase is not Phase.SAVING and self.saved == self.done
+
+    def _present(self) -> str:
+        return "the first evaluation" if self._phase is Phase.FIRST_EVALUATION else "this step"
 
     def _show(self, progress: Progress) -> None:
         self._phase = progress.phase

@@ -85,7 +85,8 @@ def measure(
     for problem_id, report in _tested(sampled, tester, values.questions):
         values.add(problem_id, report, tests)
     known = opened([problem for problem in problems if problem.wrong_programs], samples)
-    known.submit_programs([Candidate(_subtlest(tree.problem)) for tree in known.trees for _ in range(samples)])
+    subtlest = (max(tree.problem.wrong_programs, key=lambda wrong: wrong.subtlety).program for tree in known.trees)
+    known.submit_programs([Candidate(program) for program in subtlest for _ in range(samples)])
     for problem_id, report in _tested(known, tester, values.questions):
         values.add_known(problem_id, report)
     if values.n_masked:
@@ -116,10 +117,6 @@ def _tested(
             questions += questions_of(turn, reply if isinstance(reply, str) else "", suite.suite.cases)
         for report, reward in zip(reports, judged.coder_rewards, strict=True):
             yield judged.tree.problem.id, None if isnan(reward) else report
-
-
-def _subtlest(problem: Problem) -> str:
-    return max(problem.wrong_programs, key=lambda wrong: wrong.subtlety).program
 
 
 class _Values:

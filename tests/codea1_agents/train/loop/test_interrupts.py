@@ -205,3 +205,13 @@ def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[...,
     assert "continue" not in said
     assert "no step was done, so nothing is kept" in said
     assert not run.folder.exists()
+
+
+def test_an_interrupted_first_evaluation_is_called_so_and_kept(start: Callable[..., Run]) -> None:
+    gate = ("codea1_agents.train.grpo.algorithm", "GRPO.evaluate", "1")
+    run = start(gate, "evaluation.every=10", "evaluation.at_start=true", "evaluation.problems=tiny:held-out-eval")
+    run.send(signal.SIGTERM)
+    run.wait_for("interrupted: the first evaluation is finished and saved first")
+    run.open_gate()
+    run.end()
+    assert [line["step"] for line in read_metrics(run.folder)] == [0]
