@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call
-from codea1_env.rules.reading.lengths import COMPREHENSIONS, Lengths
+from codea1_env.rules.reading.lengths import Lengths
+from codea1_env.rules.reading.statements import COMPREHENSIONS
 
 _CONSUMERS = frozenset(
     {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"}

@@ -21,7 +21,7 @@ from codea1_env.facts.entry_points import EntryPoint, read_entry_point
 from codea1_env.facts.submissions import TestCase
 from codea1_env.python_text import MAX_DEPTH, UnreadableError, parse, write
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.reading.statements import Places
+from codea1_env.rules.reading.statements import Places, nodes_in
 
 _MAX_KEYS = 256  # keys that collide cost quadratic time
 _MAX_LITERAL = 4096  # characters, for the same reason
@@ -173,7 +173,6 @@ _FOLDED_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
 }
 _LARGE = 1 << 64
-_LEAVES = (ast.Constant, ast.Name, ast.expr_context)
 
 
 def is_direct_call(expression: str, entry_point: str) -> bool:
@@ -233,10 +232,7 @@ def entry_point_node(entry_point: str) -> ast.expr:
 
 def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
     """Return all calls of `entry_point` by its name in a tree, nested ones included, and those that `raises` makes."""
-    nodes = [node]
-    for each in nodes:  # breadth first; most nodes are leaves
-        nodes += [child for child in ast.iter_child_nodes(each) if not isinstance(child, _LEAVES)]
-    calls = (each for each in nodes if isinstance(each, ast.Call))
+    calls = (part for part in nodes_in(node) if isinstance(part, ast.Call))
     found = (call if is_call_of(call, entry_point) else raised_call(call, entry_point) for call in calls)
     return [call for call in found if call is not None]
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError
@@ -26,7 +27,15 @@ from codea1_env.rules.reading.scopes import (
     OfFramework,
     Scope,
 )
-from codea1_env.rules.reading.statements import Partial, Piece, Statement
+from codea1_env.rules.reading.statements import (
+    COMPREHENSIONS,
+    DEFINITIONS,
+    Partial,
+    Piece,
+    Statement,
+    children_of,
+    nodes_in,
+)
 
 _METHODS = """
     add append appendleft byteswap cache_clear clear clear_flags clear_traps close difference_update discard extend
@@ -58,6 +67,7 @@ _OTHER_BUILTINS = (
     "__name__ classmethod exit hasattr hash id input object open print property quit staticmethod super type"
 )
 _PURE_BUILTINS = SAFE_BUILTINS.difference(_CHANGING).union(_OTHER_BUILTINS.split())
+_BUILTINS = frozenset(dir(builtins))
 _FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -73,8 +83,12 @@ class Effects:
     """Methods that it calls of other objects."""
     bound: set[str] = field(default_factory=set)
     """Names that it binds or deletes where it stands."""
+    stored: set[str] = field(default_factory=set)
+    """Names that it assigns to, and parameters, those of the functions within it included."""
     defined: set[str] = field(default_factory=set)
     """Functions and classes that it defines there."""
+    declared: set[str] = field(default_factory=set)
+    """Names that it declares to be those of other functions."""
     outside: set[str] = field(default_factory=set)
     """Names, and attributes of classes, that it binds for other functions."""
     attributes: set[str] = field(default_factory=set)
@@ -83,78 +97,75 @@ class Effects:
     """Whether it may change the values of the names that it uses."""
     calls_unknown: bool = False
     """Whether it calls something that no name says."""
+    n_tests: int = 0
+    """How many tests it may state: asserts, assert methods, and what expects an exception."""
+    held: list[Held] = field(default_factory=list)
+    """The functions, classes and generators within it."""
 
-    def include(self, inner: Effects, hidden: Iterable[str] = ()) -> None:
-        """Add what a function does within which names are hidden."""
-        own = inner.bound.union(hidden)
-        self.names |= inner.names - own - inner.defined
-        self.called |= inner.called - own - inner.defined
-        self.methods |= inner.methods
-        self.outside |= inner.outside
-        self.attributes |= inner.attributes
-        self.changes |= inner.changes
-        self.calls_unknown |= inner.calls_unknown or not own.isdisjoint(inner.called)
+    def add(self, part: Effects) -> None:
+        """Add what a part of it does."""
+        self.names |= part.names
+        self.called |= part.called
+        self.methods |= part.methods
+        self.bound |= part.bound
+        self.stored |= part.stored
+        self.defined |= part.defined
+        self.outside |= part.outside
+        self.attributes |= part.attributes
+        self.changes |= part.changes
+        self.calls_unknown |= part.calls_unknown
+        self.n_tests += part.n_tests
+        self.held += part.held
+
+    def hide(self, parameters: Iterable[str] = ()) -> None:
+        """Leave out what only the function knows of which this is the body."""
+        self.stored.update(parameters)
+        own = self.bound.union(parameters)
+        self.calls_unknown |= not own.isdisjoint(self.called)
+        self.names -= own | self.defined
+        self.called -= own | self.defined
+        self.bound, self.defined = set(), set()
 
 
-def effects_of(parts: Iterable[ast.AST]) -> Effects:  # noqa: C901, PLR0912, PLR0915  -- a case for each node
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A function, class or generator, and what it does once somebody runs it."""
+
+    node: ast.AST
+    effects: Effects
+
+
+def effects_of(parts: Iterable[ast.AST]) -> Effects:
     """Return what nodes do by themselves."""
-    found, declared, pending = Effects(), set[str](), list(parts)
+    found, pending = Effects(), list(parts)
     while pending:
         node = pending.pop()
-        match node:
-            case ast.Constant():
-                continue
-            case ast.Name(id=name, ctx=context):
-                found.names.add(name)
-                found.changes |= name in CHANGING_FUNCTIONS
-                if not isinstance(context, ast.Load):
-                    found.bound.add(name)
-                continue
-            case ast.Attribute(value=thing, attr=name, ctx=context):
-                _attribute(found, thing, name, isinstance(context, ast.Load))
-            case ast.Call(func=ast.Name(id="eval"), args=[ast.Call(func=ast.Name(id="repr"), args=shown)]):
-                pending += shown
-                continue
-            case ast.Call(func=function, keywords=keywords):
-                found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in keywords)
-                _call(found, function)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                body = node.body if isinstance(node.body, list) else [node.body]
-                found.include(effects_of(body), (argument.arg for argument in arguments_of(node.args)))
-                found.defined |= set() if isinstance(node, ast.Lambda) else {node.name}
-                pending += heads_of(node)
-                continue
-            case ast.ClassDef():
-                inner = effects_of(node.body)
-                inner.bound, inner.defined = set(), set()  # methods do not see them
-                found.include(inner)
-                found.defined.add(node.name)
-                pending += heads_of(node)
-                continue
-            case ast.ListComp(generators=made) | ast.SetComp(generators=made) | ast.GeneratorExp(generators=made):
-                pending += _comprehension(found, node, made)
-                continue
-            case ast.DictComp(generators=made):
-                pending += _comprehension(found, node, made)
-                continue
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                declared.update(names)
-            case ast.alias(name=name, asname=asname):
-                found.bound.add(asname or name.partition(".")[0])
-            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.AugAssign() | ast.AsyncFor() | ast.AsyncWith():
-                found.changes = True
-            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
-                found.bound.add(name)
-            case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
-                found.bound.add(name)
-        pending += ast.iter_child_nodes(node)
-    found.outside |= (found.bound | found.defined) & declared
-    found.bound -= declared
-    found.defined -= declared
+        visit = _VISITORS.get(type(node))
+        if visit is not None:
+            pending += visit(found, node)
+        else:
+            pending += children_of(node)
+    found.outside |= (found.bound | found.defined) & found.declared
+    found.bound -= found.declared
+    found.defined -= found.declared
     return found
 
 
-def _attribute(found: Effects, thing: ast.expr, name: str, is_load: bool) -> None:
+def _leaf(_: Effects, __: ast.AST) -> Iterable[ast.AST]:
+    return ()
+
+
+def _name(found: Effects, node: ast.Name) -> Iterable[ast.AST]:
+    found.names.add(node.id)
+    found.changes |= node.id in CHANGING_FUNCTIONS
+    if not isinstance(node.ctx, ast.Load):
+        found.bound.add(node.id)
+        found.stored.add(node.id)
+    return ()
+
+
+def _attribute(found: Effects, node: ast.Attribute) -> Iterable[ast.AST]:
+    thing, name, is_load = node.value, node.attr, isinstance(node.ctx, ast.Load)
     receiver = thing.id if isinstance(thing, ast.Name) and thing.id in RECEIVERS else ""
     if name in _REACH_EVERYTHING:
         found.names.add(name)
@@ -164,36 +175,112 @@ def _attribute(found: Effects, thing: ast.expr, name: str, is_load: bool) -> Non
     if not is_load:
         found.attributes.add(name)
         found.outside |= set() if receiver == "self" else places_of(name)
+    return (thing,)
 
 
-def _call(found: Effects, function: ast.expr) -> None:
-    match function:
+def _call(found: Effects, node: ast.Call) -> Iterable[ast.AST]:
+    match node.func:
+        case ast.Name(id="eval") if len(node.args) == 1 and _is_repr(node.args[0]):
+            return node.args[0].args  # type: ignore[attr-defined, no-any-return]
         case ast.Name(id=name):
             found.called.add(name)
+            found.n_tests += name == "raises" or name.startswith("assert_")
         case ast.Attribute(attr=name) if _is_of_framework(name):
-            return
+            found.n_tests += name == "raises" or name.startswith("assert")
         case ast.Attribute(value=ast.Name(id=thing), attr=name) if thing in RECEIVERS:
             found.called.add(f"{thing}.{name}")
         case ast.Attribute(attr=name):
             found.methods.add(name)
-        case _:
+        case function:
             found.calls_unknown |= not isinstance(function, ast.Lambda)
+    found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in node.keywords)
+    return (node.func, *node.args, *(keyword.value for keyword in node.keywords))
+
+
+def _is_repr(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "repr"
 
 
 def _is_of_framework(name: str) -> bool:
     return name.startswith("assert") or name in _OF_FRAMEWORKS
 
 
-def _comprehension(found: Effects, node: ast.AST, generators: list[ast.comprehension]) -> list[ast.AST]:
-    """Add what a comprehension does; return its first iterable, which Python evaluates around it."""
-    first, *others = generators
-    items = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    inner = effects_of([first.target, *first.ifs, *others, *items])
-    assigned = {part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)}
-    found.include(inner)
-    found.bound |= assigned
-    found.names |= assigned
-    return [first.iter]
+def _test(found: Effects, node: ast.Assert | ast.Try) -> Iterable[ast.AST]:
+    found.n_tests += 1
+    return children_of(node)
+
+
+def _change(found: Effects, node: ast.AST) -> Iterable[ast.AST]:
+    found.changes |= not isinstance(getattr(node, "ctx", None), ast.Load)
+    return children_of(node)
+
+
+def _binding(found: Effects, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> list[ast.AST]:
+    name = node.rest if isinstance(node, ast.MatchMapping) else node.name
+    if name:
+        found.bound.add(name)
+        found.stored.add(name)
+    return children_of(node)
+
+
+def _alias(found: Effects, node: ast.alias) -> Iterable[ast.AST]:
+    found.bound.add(node.asname or node.name.partition(".")[0])
+    return ()
+
+
+def _declaration(found: Effects, node: ast.Global | ast.Nonlocal) -> Iterable[ast.AST]:
+    found.declared.update(node.names)
+    return ()
+
+
+def _held(found: Effects, node: Any) -> Iterable[ast.AST]:
+    """Add what a function, a class or a comprehension does; its node remembers it, since it is asked for often."""
+    known: Effects | None = getattr(node, "effects", None)
+    if known is None:
+        known = node.effects = _within(node)
+    found.add(known)
+    if not isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp):
+        found.held.append(Held(node, known))
+    return ()
+
+
+def _within(node: Any) -> Effects:
+    parts = heads_of(node)
+    if isinstance(node, COMPREHENSIONS):
+        first, *others = node.generators
+        items = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        inner = effects_of([first.target, *first.ifs, *others, *items])
+        inner.hide()
+        parts = [first.iter]  # Python evaluates it around the comprehension
+    elif isinstance(node, ast.ClassDef):
+        inner = effects_of(node.body)
+        inner.bound, inner.defined = set(), set()  # methods do not see them
+    else:
+        inner = effects_of(node.body if isinstance(node.body, list) else [node.body])
+        inner.hide([argument.arg for argument in arguments_of(node.args)])
+    found = effects_of(parts)
+    found.add(inner)
+    if isinstance(node, COMPREHENSIONS):
+        assigned = {part.target.id for part in nodes_in(node) if isinstance(part, ast.NamedExpr)}
+        found.bound |= assigned
+        found.names |= assigned
+    elif not isinstance(node, ast.Lambda):
+        found.defined.add(node.name)
+    return found
+
+
+_VISITORS: dict[type, Callable[[Effects, Any], Iterable[ast.AST]]] = {
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Call: _call,
+    ast.alias: _alias,
+    **dict.fromkeys((ast.Constant, ast.Load, ast.Store, ast.Del), _leaf),
+    **dict.fromkeys((ast.Assert, ast.Try), _test),
+    **dict.fromkeys((ast.Global, ast.Nonlocal), _declaration),
+    **dict.fromkeys((ast.Subscript, ast.AugAssign, ast.AsyncFor, ast.AsyncWith), _change),
+    **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping), _binding),
+    **dict.fromkeys((*DEFINITIONS, ast.Lambda, *COMPREHENSIONS), _held),
+}
 
 
 def places_of(attribute: str) -> set[str]:
@@ -226,15 +313,15 @@ class Code:
         self._in_place = in_place
         self._pure_methods = _PURE_METHODS if in_place else _PURE_METHODS | {method}
         self._pieces: list[Piece] = []
-        self._definitions: dict[str, list[Effects]] | None = None
-        self._bound: set[str] = set()
+        self._definitions: dict[str, list[Effects]] = defaultdict(list)
+        """What functions and classes do by themselves; those of a class are `.x`, too."""
+        self._stored: set[str] = set()
         self._all = Effects()
         """What all functions do but tests."""
 
     def add(self, pieces: Iterable[Piece]) -> None:
         """Add a part of the reply, before it is read."""
         self._pieces += pieces
-        self._definitions = None
 
     def reached(self, start: Effects, scope: Scope, budget: TextBudget) -> Effects | None:
         """Return what code does with all that it may run while names have the values of `scope`; None: anything."""
@@ -257,13 +344,13 @@ class Code:
                     if self._is_known(name, scope, found):
                         continue
                     found.calls_unknown = True
-                    definitions = self._find(budget).get(name[name.find(".") :] if "." in name else name, [])
+                    definitions = self._find().get(name[name.find(".") :] if "." in name else name, [])
                     pending += definitions
-                    if not definitions or name in self._bound:
+                    if not definitions or name in self._stored:
                         found.changes |= name in part.called
-                        is_unknown |= name in self._bound or "." in name or name in RECEIVERS
+                        is_unknown |= name in self._stored or "." in name or name in RECEIVERS
                 if is_unknown and not runs_all:
-                    self._find(budget)
+                    self._find()
                     pending.append(self._all)
                     runs_all = True
         except UnreadableError:
@@ -272,9 +359,8 @@ class Code:
 
     def _is_known(self, name: str, scope: Scope, found: Effects) -> bool:
         """Whether a name stands for nothing that the file defines; notes what its use changes."""
-        around: Scope | None = scope
         is_known = False
-        while around is not None:
+        for around in scope.chain():
             value = around.look_up(name)
             if isinstance(value, Imported):
                 found.changes |= value.full_name.rpartition(".")[2] in CHANGING_FUNCTIONS
@@ -283,38 +369,25 @@ class Code:
             elif value is not None and not isinstance(value, Inlined | OfFramework):
                 return False
             is_known |= value is not None
-            around = around.around
         if not is_known and name == self._program:
             found.changes |= self._in_place
         elif not is_known:
-            found.changes |= hasattr(builtins, name) and name not in _PURE_BUILTINS
-        return is_known or name == self._program or hasattr(builtins, name)
+            found.changes |= name in _BUILTINS and name not in _PURE_BUILTINS
+        return is_known or name == self._program or name in _BUILTINS
 
-    def _find(self, budget: TextBudget) -> dict[str, list[Effects]]:
-        """Return what the functions and classes of the reply do by themselves; those of a class are `.x`, too."""
-        if self._definitions is not None:
-            return self._definitions
-        definitions = self._definitions = defaultdict[str, list[Effects]](list)
-        self._all = Effects()
-        for node in (part for tree in _trees(self._pieces) for part in ast.walk(tree)):
-            budget.take_steps(1)
-            match node:
-                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                    effects = effects_of([node])
-                    budget.take_steps(len(effects.names))
-                    definitions[name].append(effects)
-                    definitions[f".{name}"].append(effects)
-                    if not (name.lower().startswith("test") or isinstance(node, ast.ClassDef)):
-                        self._all.include(effects)
-                case ast.Lambda() | ast.GeneratorExp():
-                    self._all.include(effects_of([node]))
-                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
-                    self._bound.add(name)
-                case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
-                    self._bound.add(name)
-                case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
-                    self._bound.add(name)
-        return definitions
+    def _find(self) -> Mapping[str, list[Effects]]:
+        """Return the definitions, with those of the pieces that nobody has asked for so far."""
+        new = effects_of(_trees(self._pieces)) if self._pieces else Effects()
+        self._pieces.clear()
+        self._stored |= new.stored
+        for held in new.held:
+            name = getattr(held.node, "name", "")
+            if name:
+                self._definitions[name].append(held.effects)
+                self._definitions[f".{name}"].append(held.effects)
+            if not (name.lower().startswith("test") or isinstance(held.node, ast.ClassDef)):
+                self._all.add(held.effects)
+        return self._definitions
 
 
 def _trees(pieces: Iterable[Piece]) -> Iterator[ast.AST]:

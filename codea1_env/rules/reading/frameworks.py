@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
@@ -605,18 +605,6 @@ def _only_accepts(body: Sequence[ast.stmt]) -> bool:
                 continue
         return False
     return True
-
-
-def tests_in(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield everything in a tree that may state a test: asserts, assert methods, and what expects an exception."""
-    for part in ast.walk(node):
-        match part:
-            case ast.Assert() | ast.Try():
-                yield part
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name == "raises" or (
-                name.startswith("assert" if isinstance(part.func, ast.Attribute) else "assert_")
-            ):
-                yield part
 
 
 def class_names(node: ast.expr) -> list[str]:

@@ -18,8 +18,8 @@ from dataclasses import replace
 from codea1_env.python_text import MAX_DEPTH, UnreadableError, parse, write
 from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, is_direct
 from codea1_env.rules.reading.inlining import inline_names
-from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import AliasGroup, Inlined, Scope, Unusable
+from codea1_env.rules.reading.statements import COMPREHENSIONS, children_of
 
 _MAY_BE_SKIPPED = (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
 _COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
@@ -38,10 +38,7 @@ def apply_calls(statement: ast.stmt, scope: Scope, text: str) -> None:
         if id(call) in certain:
             _apply(call, scope, text)
         else:
-            names = [name for name in _names_in(call) if name in scope.names]
-            for aliases in scope.aliases_of(names):
-                aliases.invalidate(text)
-            scope.unbind(names, text, AliasGroup())
+            scope.forget([name for name in _names_in(call) if name in scope.names], text)
 
 
 def called_in_place(expression: str, entry_point: str) -> tuple[str, ...]:
@@ -83,7 +80,7 @@ def _certain_calls(node: ast.AST, entry_point: str) -> Iterator[ast.Call]:
     """Yield the calls that take place whenever a statement runs, without those in the arguments of other calls."""
     remaining = [node]  # no recursion, as a tree may be deep
     while remaining:
-        for child in ast.iter_child_nodes(remaining.pop()):
+        for child in children_of(remaining.pop()):
             if is_call_of(child, entry_point):
                 yield child
             elif not isinstance(child, _MAY_BE_SKIPPED):

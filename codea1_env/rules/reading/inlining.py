@@ -30,9 +30,8 @@ from codea1_env.rules.reading.allowed_names import (
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTIONS, CHANGING_METHODS
 from codea1_env.rules.reading.frameworks import has_one_object
-from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import placed
+from codea1_env.rules.reading.statements import COMPREHENSIONS, placed
 
 _T = TypeVar("_T")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from codea1_env.rules.reading.frameworks import is_built_in
+from codea1_env.rules.reading.statements import COMPREHENSIONS
 
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SAME_EMPTINESS = frozenset({"enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple"})
 """Built-in functions whose result is empty only if their argument is."""
 _ARRANGEMENTS = frozenset({"permutations", "product"})

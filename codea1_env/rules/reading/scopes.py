@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codea1_env.facts.entry_points import read_entry_point
@@ -13,6 +13,7 @@ from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.statements import Piece, Statement
 
+_OTHER_BUILTINS = frozenset(dir(builtins)) - SAFE_BUILTINS
 RECEIVERS = ("self", "cls")
 """Names of the object of a test's method."""
 
@@ -190,23 +191,43 @@ class Scope:
             detail = f"{name!r} depends on something that was not read: {by}"
             self.bind(name, Unread(RejectionReason.NOT_AN_ASSERT, detail, aliases))
 
-    def aliases_of(self, names: Iterable[str], *, with_state: bool = False) -> Iterator[AliasGroup]:
-        """Yield the groups of names here and in the scopes around; `with_state`: only of values that have state."""
-        names = list(names)
+    def chain(self) -> Iterator[Scope]:
+        """Yield this scope and those around it."""
         scope: Scope | None = self
         while scope is not None:
-            for value in map(scope.names.get, names):
-                may_share = isinstance(value, Inlined | PartlyUsable | Unread) and value.aliases is not None
-                if may_share and (not with_state or getattr(value, "has_state", False)):
-                    yield value.aliases  # type: ignore[union-attr, misc]
+            yield scope
             scope = scope.around
+
+    def invalidate(self, names: Collection[str], by: str, *, only_state: bool = False) -> AliasGroup:
+        """Mark the values of names, here and in the scopes around, as unknown; return the group of those that stay.
+
+        Args:
+            names: of this scope.
+            by: the code that may have changed the values.
+            only_state: whether it has used the values at most, which changes those that have state.
+        """
+        found = (value for scope in self.chain() for value in map(scope.names.get, names))
+        values = [value for value in found if isinstance(value, Inlined | PartlyUsable | Unread) and value.aliases]
+        for value in values:
+            if not only_state or getattr(value, "has_state", False):
+                value.aliases.invalidate(by)  # type: ignore[union-attr]
+        shared = AliasGroup()
+        for value in values:
+            if not value.aliases.invalidated_by:  # type: ignore[union-attr]
+                shared.merge(value.aliases)  # type: ignore[arg-type]
+        return shared
+
+    def forget(self, names: Collection[str], by: str) -> None:
+        """Record that code (`by`) may have changed the values of names here, or bound them anew."""
+        self.invalidate(names, by)
+        self.unbind(names, by, AliasGroup())
 
     def look_up(self, name: str) -> Inlined | Imported | Unusable | None:
         """Return the value of `name`; None if the file does not define it."""
         value, unsettled = self.names.get(name), self.unsettled
         if isinstance(value, Inlined | PartlyUsable) and value.aliases is not None and value.aliases.invalidated_by:
             return _unusable(f"{name!r} may have been changed by something else: {value.aliases.invalidated_by}")
-        if value is None and name not in SAFE_BUILTINS and hasattr(builtins, name):
+        if value is None and name in _OTHER_BUILTINS:
             return None  # what a test may not use in any case; that something may have bound it is no excuse
         if (unsettled.all_by or name in unsettled.names) and name and type(value) is not Unusable:
             return _unusable(f"{name!r} may have been bound by {unsettled.all_by or unsettled.names[name]}")

@@ -28,11 +28,32 @@ from codea1_env.rules.reading.logical_lines import LogicalLine, logical_lines
 MAX_NESTING = 8
 """Most functions and classes around an assert that is still read."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """Statements that define a function or a class."""
 _CONTINUES = frozenset({"elif", "else", "except", "finally"})
 _COMPOUND = frozenset({"async", "for", "if", "match", "try", "while", "with"})
 _ASSERT = re.compile(r"\s*assert\b")
 _NAME = re.compile(r"[^\W\d]\w*")
+
+
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes of which a node consists, in order, as `ast.iter_child_nodes` does in twice the time."""
+    children: list[ast.AST] = []
+    for name in node._fields:
+        held = getattr(node, name, None)
+        if isinstance(held, list):
+            children += [part for part in held if isinstance(part, ast.AST)]
+        elif isinstance(held, ast.AST):
+            children.append(held)
+    return children
+
+
+def nodes_in(*trees: ast.AST) -> list[ast.AST]:
+    """Return trees and all nodes in them, those of a node after it."""
+    nodes = [*trees]
+    for node in nodes:
+        nodes += children_of(node)
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,6 @@ from codea1_env.rules.reading.frameworks import (
     raising_with,
     reporting_try,
     sides_of_equality,
-    tests_in,
     unpacked,
     without_true,
 )
@@ -111,6 +110,7 @@ from codea1_env.rules.reading.statements import (
     Piece,
     Places,
     Statement,
+    nodes_in,
     with_operands_before,
 )
 from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
@@ -203,7 +203,7 @@ class SuiteReader:
         pieces = list(pieces)
         self._modules |= {name for node in _nested(pieces) for name in _modules_of(node)}
         if self._modules:
-            self._call_members([part for node in _parsed(pieces) for part in ast.walk(node)])
+            self._call_members(nodes_in(*_parsed(pieces)))
         self.code.add(pieces)
         self._body(pieces, self.scope, self.scope, 0)
 
@@ -238,6 +238,7 @@ class SuiteReader:
             return ast.copy_location(ast.Name(part.attr, part.ctx), part)
 
         for node in nodes:
+            vars(node).pop("effects", None)  # as they were before
             for name, held in ast.iter_fields(node):
                 if isinstance(held, list):
                     held[:] = map(plain, held)
@@ -263,21 +264,17 @@ class SuiteReader:
         return self._record(effects_of(parts), scope, text, binds=binds)
 
     def _record(self, effects: Effects, scope: Scope, text: str, *, binds: bool = True) -> AliasGroup:
-        by, shared = _first_line(text), AliasGroup()
+        by = _first_line(text)
         effects.bound.discard(self.defined_name)  # perhaps another definition: only the program's is run
         reached = self.code.reached(effects, scope, self.budget)
         if reached is None:
             scope.unsettled.all_by = by
-            return shared
+            return AliasGroup()
         names, outside = reached.names, reached.outside - {self.defined_name}
         if not names.isdisjoint(RECEIVERS):
             names |= {name for name in scope.names if "." in name}
         scope.unsettled.names.update(dict.fromkeys(outside, by))
-        for aliases in scope.aliases_of(names, with_state=not reached.changes):
-            aliases.invalidate(by)
-        for aliases in scope.aliases_of(names):
-            if not aliases.invalidated_by:
-                shared.merge(aliases)
+        shared = scope.invalidate(names, by, only_state=not reached.changes)
         places = set[str]().union(*map(places_of, reached.attributes))
         scope.unbind((reached.bound if binds else set()) | places, by, shared)
         return shared
@@ -598,7 +595,7 @@ class SuiteReader:
             read(())
 
     def _loop(self, statement: Statement, loop: ast.For, scope: Scope, for_functions: Scope, nesting: int) -> bool:
-        if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in ast.walk(loop)):
+        if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in nodes_in(loop)):
             return False
         try:
             rows = self._rows(loop.iter, scope)
@@ -624,9 +621,7 @@ class SuiteReader:
         self._each(statement, body, scope, rows, len(rows), read)
         if self.forms.in_place and rows:
             in_table = [part.id for part in ast.walk(loop.iter) if isinstance(part, ast.Name)]
-            for aliases in scope.aliases_of(in_table):
-                aliases.invalidate(_first_line(statement.text))
-            scope.unbind(in_table, _first_line(statement.text), AliasGroup())
+            scope.forget(in_table, _first_line(statement.text))
         return True
 
     def _each(
@@ -643,7 +638,7 @@ class SuiteReader:
         for number, row in enumerate(rows):
             n_left = n_rows - number
             if self.max_cases is not None and len(self.cases) >= self.max_cases:
-                n_tests = max(1, sum(1 for piece in body if isinstance(piece, Statement) for _ in tests_in(piece.node)))
+                n_tests = max(1, effects_of(piece.node for piece in body if isinstance(piece, Statement)).n_tests)
                 self.reject(RejectionReason.TOO_MANY, head.text, head.line, self._surplus, n_left * n_tests)
                 return
             try:
@@ -722,14 +717,9 @@ class SuiteReader:
     def _holds_test(self, pieces: Iterable[Piece], scope: Scope) -> bool:
         """Whether `pieces` hold a test, or a call of a helper that does."""
         pieces = tuple(pieces)
-        return holds_assert(pieces) or any(
-            isinstance(scope.look_up(scope.place_of(part.func)), Helper)
-            or (isinstance(part.func, ast.Attribute) and isinstance(scope.look_up(f"self.{part.func.attr}"), Helper))
-            for piece in pieces
-            if isinstance(piece, Statement)
-            for part in ast.walk(piece.node)
-            if isinstance(part, ast.Call)
-        )
+        effects = effects_of(piece.node for piece in pieces if isinstance(piece, Statement))
+        called = effects.called | {f"self.{name}" for name in effects.methods}
+        return holds_assert(pieces) or any(isinstance(scope.look_up(name), Helper) for name in called)
 
     # -- asserts --
 
@@ -898,7 +888,7 @@ class SuiteReader:
     def _case_after_calls(self, condition: ast.expr, statement: Statement) -> TestCase | None:
         """Return the case of an assert about an argument of an earlier call; None if it is about something else."""
         before = self._before
-        names = {part.id for part in ast.walk(condition) if isinstance(part, ast.Name)}
+        names = {part.id for part in nodes_in(condition) if isinstance(part, ast.Name)}
         if before is None or not before.pieces or not any(_is_mutable(before, name) for name in names):
             return None
         forms = replace(self.forms, in_place=True)
@@ -938,7 +928,7 @@ class SuiteReader:
             before.n_given += 1
             before.given.update(map(_reference, value.args if isinstance(value, ast.Call) else ()))
         before.given.discard("")
-        return bool(before.given) and any(_reference(part) in before.given for part in ast.walk(condition))
+        return bool(before.given) and any(_reference(part) in before.given for part in nodes_in(condition))
 
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
@@ -1002,7 +992,10 @@ def holds_assert(pieces: Iterable[Piece]) -> bool:
     return any(
         (isinstance(piece, Broken) and piece.is_assert)
         or (isinstance(piece, Partial) and holds_assert(piece.body))
-        or (isinstance(piece, Statement) and any(True for _ in tests_in(piece.node)))
+        or (
+            isinstance(piece, Statement)
+            and (isinstance(piece.node, ast.Assert) or effects_of([piece.node]).n_tests > 0)
+        )
         for piece in pieces
     )
 
@@ -1057,8 +1050,7 @@ def _name_of(node: ast.stmt) -> str:
 
 def _size(body: Iterable[Piece]) -> int:
     """Return the number of nodes of a body, at least."""
-    statements = [piece for piece in body if isinstance(piece, Statement)]
-    return 1 + sum(1 for statement in statements for _ in ast.walk(statement.node))
+    return 1 + len(nodes_in(*(piece.node for piece in body if isinstance(piece, Statement))))
 
 
 def _assigned(piece: Piece) -> Iterator[str]:
