@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
-from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.errors import BrokenInput, CodeA1Error, UserError, extra_needed
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import require_folder
 
@@ -18,11 +19,17 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 HUB = "hub:"
 """Begins the digest of a model that is no folder."""
+_ADAPTER = "adapter_config.json"
 _ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
-def require_model(agent: str, name: str) -> str:
+def require_model(agent: str, name: str, *, is_trained: bool = False) -> str:
     """Return the folder's path or the hub id.
+
+    Args:
+        agent: for errors: who needs it.
+        name: a folder of a model, or of an adapter alone, or a hub id.
+        is_trained: whether it is to be trained, for which an adapter alone is refused.
 
     Raises:
         UserError: no model was named.
@@ -31,6 +38,13 @@ def require_model(agent: str, name: str) -> str:
     if not name:
         raise UserError(f"agent {agent!r} needs model=: a folder or an id on the HuggingFace hub")
     folder = Path(name).expanduser()
+    if (folder / _ADAPTER).is_file():
+        if is_trained:
+            raise BrokenInput(
+                f"{name!r} is an adapter alone, which cannot be trained; export the model without --adapter"
+            )
+        _require_base(folder)
+        return str(folder)
     if folder.is_dir():
         missing = _missing(folder)
         if missing:
@@ -62,6 +76,29 @@ def model_digest(model: str) -> str:
                 file.seek(max(0, size - _ENDS))
                 found.update(file.read())
     return found.hexdigest()[:16]
+
+
+def _require_base(folder: Path) -> None:
+    """Check that the model under an adapter is the one on which it was trained.
+
+    Raises:
+        MissingExtra: peft is not installed.
+        BrokenInput: the folder is damaged, or the model is missing or another one.
+    """
+    with extra_needed("an adapter alone", "lora"):
+        import peft  # noqa: F401, PLC0415  an extra, which transformers needs for it
+    with loading_errors(f"adapter {str(folder)!r}"):
+        base = json.loads((folder / _ADAPTER).read_bytes())["base_model_name_or_path"]
+        from safetensors import safe_open  # noqa: PLC0415  an extra
+
+        with safe_open(folder / "adapter_model.safetensors", framework="np") as file:
+            digest = (file.metadata() or {}).get("base_digest")
+    try:
+        require_model("transformers", base)
+    except BrokenInput as error:
+        raise BrokenInput(f"{str(folder)!r} is an adapter, and the model under it is missing: {error}") from error
+    if digest and digest != model_digest(base):
+        raise BrokenInput(f"{str(folder)!r} is an adapter on another model: {base!r} changed since it was trained")
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
     """
     from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
 
-    place = require_model("grpo", path)
+    place = require_model("grpo", path, is_trained=True)
     with loading_errors(f"model {path!r}"):
         return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 

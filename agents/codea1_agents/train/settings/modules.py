@@ -60,7 +60,7 @@ def longest(config: TrainingConfig, role: str, setting: Literal["max_tokens", "m
 
 def _require_model(key: str, model: str) -> None:
     try:
-        require_model(key.removesuffix(".model"), model)
+        require_model(key.removesuffix(".model"), model, is_trained=True)
     except UserError as error:
         raise BrokenInput(f"{key}: {error}{_how_to_make(model)}") from error
 

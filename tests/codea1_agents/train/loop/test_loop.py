@@ -104,10 +104,21 @@ def test_adapters_on_one_base_are_continued_and_exported(settings: dict[str, Any
         tokens = torch.arange(3, 9)[None]
         assert torch.allclose(alone(tokens).logits, merged(tokens).logits, atol=1e-5)
         assert not torch.allclose(alone(tokens).logits, AutoModelForCausalLM.from_pretrained(base)(tokens).logits)
+    player = f"transformers,model={tmp_path / 'coder'},max_tokens=2,prompts=tiny"
+    played = ["play", "--coder", player, "--tester", "fuzz", "--problems", settings["game"]["problems"]]
+    assert codea1(*played, "-o", tmp_path / "played").exit_code == 0
+    file = tmp_path / "mine.toml"
+    file.write_text(to_toml(load_training(settings)))
+    said = refused("train", file, "--base", tmp_path / "coder", "-o", tmp_path / "other")
+    assert "agents.base: " in said
+    assert "is an adapter alone" in said
     weights = base / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
     with pytest.raises(BrokenInput, match=r"cannot be continued: agents\.base changed since its start"):
         resume(whole.folder, ["run.steps=5"])
+    assert f"is an adapter on another model: '{base}' changed" in refused(*played, "-o", tmp_path / "other")
+    shutil.rmtree(base)
+    assert "is an adapter, and the model under it is missing" in refused(*played, "-o", tmp_path / "other")
 
 
 def test_golden_rules_need_golden_tests(settings: dict[str, Any], tmp_path: Path) -> None:
