@@ -190,7 +190,7 @@ def test_results_of_two_versions_of_the_judge_are_not_put_together(tmp_path: Pat
     for each, version in ((first, 1), (second, JUDGE_VERSION)):
         written(tmp_path, each, judge_version=version)
     assert results_of(tmp_path, SMALL, [first.cell])[first.cell].judge_version == 1
-    with pytest.raises(UserError, match=f"versions 1 and {JUDGE_VERSION} of the judge"):
+    with pytest.raises(UserError, match=f"judge versions 1 and {JUDGE_VERSION}"):
         results_of(tmp_path, SMALL, [first.cell, second.cell])
 
 
