@@ -13,11 +13,11 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from operator import is_
 
 from codea1_env.python_text import parse
-from codea1_env.rules.reading.direct_calls import is_literal
+from codea1_env.rules.reading.direct_calls import is_literal, whole_number
 from codea1_env.rules.reading.statements import placed
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -189,6 +189,7 @@ def _with_same_items(one: ast.expr, other: ast.expr) -> ast.expr:
     return ast.Call(_written_by_us(_COUNTED_ALIKE), [_called("list", one), _called("list", other)], [])
 
 
+@lru_cache(maxsize=64)
 def _written_by_us(text: str) -> ast.expr:
     (statement,) = parse(text).body
     assert isinstance(statement, ast.Expr)
@@ -428,14 +429,6 @@ def _item(table: ast.expr, key: ast.expr) -> ast.expr | None:
             ]
             return found[-1] if found else None
     return None
-
-
-def whole_number(node: ast.expr) -> int | None:
-    """Return the integer that a literal writes; None for other nodes."""
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node, sign = node.operand, -1
-    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def unpacked(argument: ast.expr) -> Sequence[ast.expr]:

@@ -30,6 +30,7 @@ from codea1_env.rules.reading.allowed_names import (
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTIONS, CHANGING_METHODS
 from codea1_env.rules.reading.frameworks import has_one_object
+from codea1_env.rules.reading.lengths import TAKE_ITEMS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import COMPREHENSIONS, placed
 
@@ -42,11 +43,8 @@ _LAZY = (
     frozenset({"defaultdict", "enumerate", "filter", "finditer", "iter", "map", "reversed", "zip"})
     | MODULES["itertools"]
 )
-_CONSUMING = """
-    Counter OrderedDict all any array bool deque dict float frozenset fsum int join len list max mean min next prod
-    reduce repr set sorted str sum tuple
-"""
-_CONSUMERS = frozenset(_CONSUMING.split())
+_OTHER_CONSUMERS = "Counter OrderedDict array bool deque float fsum int join len mean prod reduce repr str"
+_CONSUMERS = TAKE_ITEMS.union(_OTHER_CONSUMERS.split())
 _MAX_SIZE = 1 << 62  # sizes double with every line of a hostile reply; no need for long numbers
 
 

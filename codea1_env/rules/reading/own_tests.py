@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, names_used
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS, may_be_imported_from
+from codea1_env.rules.reading.effects import heads_of
 from codea1_env.rules.reading.statements import DEFINITIONS
 
 _BUILTINS = SAFE_BUILTINS | {"getattr", "hasattr", "hash", "id", "input", "object", "print", "super", "type"}
@@ -241,14 +242,9 @@ def _loaded(node: ast.AST) -> set[str]:
 
 def _run_at_once(node: ast.stmt) -> list[ast.AST]:
     """Return the parts of a definition that run where it stands."""
-    parts: list[ast.AST] = [*getattr(node, "decorator_list", ()), *getattr(node, "bases", ())]
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return [*parts, *node.args.defaults, *(each for each in node.args.kw_defaults if each)]
     body = node.body if isinstance(node, ast.ClassDef) else []
-    return [
-        *parts,
-        *(run for each in body for run in (_run_at_once(each) if isinstance(each, DEFINITIONS) else [each])),
-    ]
+    inner = (run for each in body for run in (_run_at_once(each) if isinstance(each, DEFINITIONS) else [each]))
+    return [*heads_of(node), *inner]
 
 
 def _keeps_state(node: ast.stmt) -> bool:

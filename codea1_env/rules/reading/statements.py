@@ -115,7 +115,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A function or class whose body did not parse as a whole; `head.node` has an empty body."""
+    """A function or class; if its body did not parse as a whole, that of `head.node` is empty."""
 
     head: Statement
     body: tuple[Piece, ...]
@@ -257,19 +257,16 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
     """Join adjacent broken pieces into one; each broken assert stays by itself."""
     merged: list[Piece] = []
     run: list[Broken] = []
-    for piece in pieces:
+    for piece in [*pieces, None]:
         if isinstance(piece, Broken) and not piece.is_assert:
             run.append(piece)
             continue
-        merged.extend(_joined(run))
-        run = []
-        merged.append(piece)
-    merged.extend(_joined(run))
+        if run:
+            merged.append(Broken("\n".join(broken.text for broken in run), run[0].line, run[0].fault))
+            run = []
+        if piece is not None:
+            merged.append(piece)
     return merged
-
-
-def _joined(run: list[Broken]) -> list[Broken]:
-    return [Broken("\n".join(b.text for b in run), run[0].line, run[0].fault)] if run else []
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:
