@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,15 +27,7 @@ from codea1_env.rules.reading.scopes import (
     OfFramework,
     Scope,
 )
-from codea1_env.rules.reading.statements import (
-    COMPREHENSIONS,
-    DEFINITIONS,
-    Partial,
-    Piece,
-    Statement,
-    children_of,
-    nodes_in,
-)
+from codea1_env.rules.reading.statements import COMPREHENSIONS, DEFINITIONS, Piece, children_of, nodes_in, parsed
 
 _METHODS = """
     add append appendleft byteswap cache_clear clear clear_flags clear_traps close difference_update discard extend
@@ -285,6 +277,14 @@ def arguments_of(given: ast.arguments) -> list[ast.arg]:
     return [argument for argument in named if argument is not None]
 
 
+def defaults_of(given: ast.arguments) -> list[tuple[ast.arg, ast.expr]]:
+    """Return the parameters of a function that have defaults, each with its default."""
+    positional = [*given.posonlyargs, *given.args]
+    optional = [*positional[len(positional) - len(given.defaults) :], *given.kwonlyargs]
+    pairs = zip(optional, [*given.defaults, *given.kw_defaults], strict=True)
+    return [(argument, default) for argument, default in pairs if default is not None]
+
+
 def heads_of(node: ast.AST) -> list[ast.AST]:
     """Return the parts of a definition that run where it stands, but for the body of a class."""
     parts: list[ast.AST | None] = [*getattr(node, "decorator_list", ())]
@@ -371,7 +371,7 @@ class Code:
         """Return the definitions, with those of the pieces that nobody has asked for so far."""
         if not self._pieces:
             return self._definitions
-        new = effects_of(_trees(self._pieces))
+        new = effects_of(parsed(self._pieces))
         self._pieces.clear()
         self._stored |= new.stored
         for node in new.held:
@@ -382,12 +382,3 @@ class Code:
             if not (name.lower().startswith("test") or isinstance(node, ast.ClassDef)):
                 self._all.add(effects)
         return self._definitions
-
-
-def _trees(pieces: Iterable[Piece]) -> Iterator[ast.AST]:
-    for piece in pieces:
-        if isinstance(piece, Partial):
-            yield piece.head.node
-            yield from _trees(piece.body)
-        elif isinstance(piece, Statement):
-            yield piece.node

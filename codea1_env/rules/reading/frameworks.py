@@ -18,7 +18,7 @@ from operator import is_
 
 from codea1_env.python_text import parse
 from codea1_env.rules.reading.direct_calls import is_literal, whole_number
-from codea1_env.rules.reading.statements import placed
+from codea1_env.rules.reading.statements import placed, rebuilt
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -385,15 +385,8 @@ def folded(node: ast.expr) -> ast.expr:
 class _Folding(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Rebuild a node if a child changes: nodes are shared between rows."""
-        changed: dict[str, object] = {}
-        for name, old in ast.iter_fields(node):
-            new = [self._part(item) for item in old] if isinstance(old, list) else self._part(old)
-            if not (_are_same(new, old) if isinstance(new, list) else new is old):
-                changed[name] = new
-        return placed(type(node)(**{**dict(ast.iter_fields(node)), **changed}), node) if changed else node
-
-    def _part(self, part: object) -> object:
-        return self.visit(part) if isinstance(part, ast.AST) else part
+        made = rebuilt(node, self.visit)
+        return made if made is node else placed(made, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         found = self.generic_visit(node)

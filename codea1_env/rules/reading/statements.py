@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import is_
 from typing import Any, TypeVar
 
 from codea1_env.facts.submissions import Span, Written
@@ -54,6 +55,13 @@ def nodes_in(*trees: ast.AST) -> list[ast.AST]:
     for node in nodes:
         nodes += children_of(node)
     return nodes
+
+
+def root_of(node: ast.AST) -> str:
+    """Return the name that attributes and items are taken of; empty if it is no name."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,16 @@ class Partial:
 
 
 Piece = Statement | Broken | Partial
+
+
+def parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
+    """Yield the statements that were parsed, and the heads of definitions that were not as a whole."""
+    for piece in pieces:
+        if isinstance(piece, Partial):
+            yield piece.head.node
+            yield from parsed(piece.body)
+        elif isinstance(piece, Statement):
+            yield piece.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +319,21 @@ def with_operands_before(claim: ast.expr, sides: Iterable[ast.expr]) -> list[lis
     if not (isinstance(claim, ast.Compare) and isinstance(said, ast.Compare)):
         return [[side] for side in sides]
     return [[said.left if side is claim.left else said.comparators[0], side] for side in sides]
+
+
+def rebuilt(node: _NodeT, part: Callable[[ast.AST], ast.AST]) -> _NodeT:
+    """Return a node made of other parts; the node itself if all of them are the same, since others may share it."""
+    changed: dict[str, object] = {}
+    for name, old in ast.iter_fields(node):
+        if isinstance(old, list):
+            new: Any = [part(item) if isinstance(item, ast.AST) else item for item in old]
+            is_same = all(map(is_, new, old))
+        else:
+            new = part(old) if isinstance(old, ast.AST) else old
+            is_same = new is old
+        if not is_same:
+            changed[name] = new
+    return type(node)(**{**dict(ast.iter_fields(node)), **changed}) if changed else node
 
 
 class Places:

@@ -64,7 +64,7 @@ from codea1_env.rules.reading.direct_calls import (
     raised_call,
     read_plain_case,
 )
-from codea1_env.rules.reading.effects import Code, Effects, arguments_of, effects_of, heads_of, places_of
+from codea1_env.rules.reading.effects import Code, Effects, arguments_of, defaults_of, effects_of, heads_of, places_of
 from codea1_env.rules.reading.frameworks import (
     RAISES,
     Decorations,
@@ -111,6 +111,8 @@ from codea1_env.rules.reading.statements import (
     Places,
     Statement,
     nodes_in,
+    parsed,
+    root_of,
     with_operands_before,
 )
 from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
@@ -204,7 +206,7 @@ class SuiteReader:
         pieces = list(pieces)
         self._modules |= {name for node in _nested(pieces) for name in _modules_of(node)}
         if self._modules:
-            self._call_members(nodes_in(*_parsed(pieces)))
+            self._call_members(nodes_in(*parsed(pieces)))
         self.code.add(pieces)
         self._body(pieces, self.scope, 0)
 
@@ -237,7 +239,7 @@ class SuiteReader:
         modules = self._modules - stored - {node.arg for node in nodes if isinstance(node, ast.arg)}
 
         def plain(part: ast.AST) -> ast.AST:
-            root = _root_of(part)
+            root = root_of(part)
             if not (isinstance(part, ast.Attribute) and part.attr == self.defined_name and root in modules):
                 return part
             self._called.add(root)
@@ -421,14 +423,14 @@ class SuiteReader:
             given = itertools.chain(*map(_given, node.decorator_list))
             run[: len(node.decorator_list)] = [part for part in given if _MAY_RUN.search(head.source.text(part))]
         if isinstance(node, ast.ClassDef) and skip_reason:
-            run += _parsed(definition.body)
+            run += parsed(definition.body)
         if node.name != self.defined_name:
             if run:
                 self._apply(run, scope, head.text, binds=False)
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
         if _DECLARES.search(head.text):
-            outside = effects_of(_parsed(definition.body)).outside - {self.defined_name}
+            outside = effects_of(parsed(definition.body)).outside - {self.defined_name}
             scope.unsettled.names.update(dict.fromkeys(outside, _first_line(head.text)))
         if is_function:
             self._function(definition, marks, scope, nesting)
@@ -458,7 +460,7 @@ class SuiteReader:
                 methods.append(_definition(piece))
                 continue
             self._body([piece], inner, nesting + 1)
-            for name in effects_of(_parsed([piece])).bound:
+            for name in effects_of(parsed([piece])).bound:
                 if name in inner.names:
                     _bind_members(inner, name, inner.names[name])
         names = [_name_of(method.head.node) for method in methods]
@@ -488,7 +490,7 @@ class SuiteReader:
     def _run_unread(self, definition: Partial, scope: Scope) -> None:
         """Record what a function may do that runs, but is not read before what needs the names around it."""
         head = definition.head
-        self._apply([head.node, *_parsed(definition.body)], scope, head.text, binds=False)
+        self._apply(parsed([definition]), scope, head.text, binds=False)
 
     def _set_up(self, method: Partial, for_methods: Scope, nesting: int) -> None:
         """Read a method that prepares each test: what it assigns to `self` is a name of the other methods."""
@@ -507,7 +509,7 @@ class SuiteReader:
         assert isinstance(node, ast.FunctionDef)
         names = _parameters(node)
         receiver = names[0] if names[:1] and names[0] in RECEIVERS else ""
-        optional = {name: self._value(default, for_functions, head.text) for name, default in _defaults(node)}
+        optional = {each.arg: self._value(value, for_functions, head.text) for each, value in defaults_of(node.args)}
         detail = f"{node.name!r} is a function of the tester"
         helper = Helper(RejectionReason.NOT_AN_ASSERT, detail, definition, for_functions, optional, marks.is_fixture)
         run_unread = partial(self._run_unread, definition, for_functions)
@@ -974,18 +976,9 @@ def _statements(nodes: Iterable[ast.stmt], parent: Statement) -> tuple[Piece, ..
     return tuple(Statement(node, parent.source) for node in nodes)
 
 
-def _parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
-    """Yield the statements that were parsed."""
-    for piece in pieces:
-        if isinstance(piece, Partial):
-            yield from _parsed(piece.body)
-        elif isinstance(piece, Statement):
-            yield piece.node
-
-
 def _nested(pieces: Iterable[Piece]) -> Iterator[ast.AST]:
     """Yield the statements that were parsed and those within them, without visiting expressions."""
-    pending: list[ast.AST] = [*_parsed(pieces)]
+    pending: list[ast.AST] = [*parsed(pieces)]
     while pending:
         node = pending.pop()
         yield node
@@ -1006,7 +999,8 @@ def _modules_of(node: ast.AST) -> Iterator[str]:
 def _definition(piece: Piece) -> Partial:
     if isinstance(piece, Partial):
         return piece
-    assert isinstance(piece, Statement) and isinstance(piece.node, DEFINITIONS)
+    assert isinstance(piece, Statement)
+    assert isinstance(piece.node, DEFINITIONS)
     return Partial(piece, _statements(piece.node.body, piece))
 
 
@@ -1073,18 +1067,9 @@ def _numpy_assert(node: ast.expr, scope: Scope) -> str:
 
 def _full_name(node: ast.expr, scope: Scope) -> str:
     """Return the dotted name of the import that a node denotes; empty if it denotes none."""
-    attributes: list[str] = []
-    while isinstance(node, ast.Attribute):
-        attributes.append(node.attr)
-        node = node.value
-    value = scope.look_up(scope.place_of(node))
-    return ".".join((value.full_name, *reversed(attributes))) if isinstance(value, Imported | OfFramework) else ""
-
-
-def _root_of(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    root = root_of(node)
+    value = scope.look_up(root)
+    return value.full_name + ast.unparse(node).removeprefix(root) if isinstance(value, Imported | OfFramework) else ""
 
 
 def _reference(node: ast.AST) -> str:
@@ -1123,17 +1108,6 @@ def _unread_detail(node: ast.stmt) -> str:
 def _parameters(node: ast.stmt) -> list[str]:
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     return [argument.arg for argument in arguments_of(node.args)]
-
-
-def _defaults(node: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
-    positional = [*node.args.posonlyargs, *node.args.args]
-    yield from (
-        (argument.arg, default)
-        for argument, default in zip(reversed(positional), reversed(node.args.defaults), strict=False)
-    )
-    for argument, keyword_default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        if keyword_default is not None:
-            yield argument.arg, keyword_default
 
 
 def _pairs(target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[str | None, ast.expr]]:
