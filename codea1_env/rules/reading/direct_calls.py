@@ -219,11 +219,6 @@ def names_method(node: ast.expr, entry_point: str) -> bool:
     return False
 
 
-def is_call_statement(node: ast.stmt, entry_point: str) -> bool:
-    """Whether a statement is a call of the entry point whose result is not used."""
-    return isinstance(node, ast.Expr) and is_call_of(node.value, entry_point)
-
-
 def entry_point_node(entry_point: str) -> ast.expr:
     """Return the expression that `entry_point` writes."""
     name, method = read_entry_point(entry_point)

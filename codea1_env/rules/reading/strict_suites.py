@@ -49,7 +49,7 @@ from typing import TypeVar
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, parse, write
 from codea1_env.rules.reading.allowed_names import DRAWN, SAFE_BUILTINS, is_importable, may_be_imported_from
 from codea1_env.rules.reading.dependence import vacuity_reason
@@ -58,7 +58,6 @@ from codea1_env.rules.reading.direct_calls import (
     direct_calls_in,
     encoded_prediction,
     is_call_of,
-    is_call_statement,
     is_direct,
     plain_call,
     raised_call,
@@ -303,7 +302,9 @@ class SuiteReader:
         for piece in pieces:
             self._before = before
             if ended_by:
-                self._unreached(piece, ended_by)
+                place = piece.head if isinstance(piece, Partial) else piece
+                detail = f"never runs: it comes after {ended_by!r}"
+                self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, detail)
             elif isinstance(piece, Broken):
                 self._broken(piece, scope)
                 before = None
@@ -360,13 +361,14 @@ class SuiteReader:
 
     def _simple(self, statement: Statement, scope: Scope) -> None:
         node = statement.node
-        is_call = is_call_statement(node, self.entry_point)
-        if not is_call:
+        is_call = isinstance(node, ast.Expr) and is_call_of(node.value, self.entry_point)
+        if isinstance(node, ast.Expr) and is_call:
+            given = _given(node.value)
+            if not self.forms.in_place and not any(isinstance(part, ast.Name) for part in nodes_in(*given)):
+                self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _UNUSED)
+            self._apply(given, scope, statement.text)
+        else:
             self._one(statement, scope)
-        elif not self.forms.in_place and not any(isinstance(part, ast.Name) for part in _arguments(node)):
-            self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _UNUSED)
-        if is_call:
-            self._apply(_given(node.value), scope, statement.text)  # type: ignore[attr-defined]
         if self.forms.in_place or is_call:
             apply_calls(node, scope, _first_line(statement.text))
 
@@ -783,10 +785,6 @@ class SuiteReader:
         else:
             self.reject(RejectionReason.NOT_AN_ASSERT, piece.text, piece.line, "not Python")
 
-    def _unreached(self, piece: Piece, ended_by: str) -> None:
-        place = piece.head if isinstance(piece, Partial) else piece
-        self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, f"never runs: it comes after {ended_by!r}")
-
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
         self._apply([statement.node], scope, statement.text)
         if isinstance(statement.node, _BINDING) and self.defined_name in effects_of([statement.node]).bound:
@@ -820,16 +818,26 @@ class SuiteReader:
         is_raised = raised_call(claim, self.entry_point) is not None
         sides = None if is_raised else self._sides(claim, inlined)
         if sides is None:
-            expression = claim if is_raised else _call_bool(claim, inlined)
-            written = self._written(statement, (*said, inlined.node), ())
-            return self._test_case(inlined, expression, ast.Constant(True), statement.line, written)
-        written = self._written(statement, *with_operands_before(claim, sides))
-        return self._test_case(inlined, *sides, statement.line, written)
-
-    def _written(
-        self, statement: Statement, entered: Sequence[ast.expr], answered: Sequence[ast.expr]
-    ) -> Written | None:
-        return None if self.places is None else self.places.gathered(statement.node, entered, answered)
+            expression: ast.expr = claim if is_raised else _call_bool(claim, inlined)
+            prediction: ast.expr = ast.Constant(True)
+            parts: Sequence[Sequence[ast.expr]] = ((*said, inlined.node), ())
+        else:
+            expression, prediction = sides
+            parts = with_operands_before(claim, sides)
+        text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
+        direct = is_direct(expression, self.entry_point) or (
+            self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
+        )
+        return TestCase(
+            expression=text,
+            prediction=predicted_text,
+            imports=inlined.imports,
+            direct=direct,
+            line=statement.line,
+            predicted=encoded_prediction(prediction, predicted_text),
+            calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
+            written=None if self.places is None else self.places.gathered(statement.node, *parts),
+        )
 
     def _raising_case(self, raising: Raising, statement: Statement, scope: Scope) -> TestCase:
         if not self.exceptions:
@@ -911,25 +919,6 @@ class SuiteReader:
         if left_calls and right_calls:
             return None
         return (left, right) if left_calls else (right, left)
-
-    def _test_case(
-        self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int, written: Written | None
-    ) -> TestCase:
-        text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
-        direct = is_direct(expression, self.entry_point) or self._is_closed(expression, inlined)
-        return TestCase(
-            expression=text,
-            prediction=predicted_text,
-            imports=inlined.imports,
-            direct=direct,
-            line=line,
-            predicted=encoded_prediction(prediction, predicted_text),
-            calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
-            written=written,
-        )
-
-    def _is_closed(self, expression: ast.expr, inlined: Inlined) -> bool:
-        return self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
 
 
 @lru_cache(maxsize=4096)
@@ -1016,12 +1005,6 @@ def _name_of(node: ast.stmt) -> str:
 def _given(node: ast.expr) -> list[ast.expr]:
     """Return the arguments of a call; none of other nodes."""
     return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
-
-
-def _arguments(node: ast.stmt) -> Iterator[ast.AST]:
-    assert isinstance(node, ast.Expr)
-    for part in _given(node.value):
-        yield from ast.walk(part)
 
 
 def _members_of(scope: Scope) -> dict[str, Value]:
