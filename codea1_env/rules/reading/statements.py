@@ -325,13 +325,13 @@ def rebuilt(node: _NodeT, part: Callable[[ast.AST], ast.AST]) -> _NodeT:
     """Return a node made of other parts; the node itself if all of them are the same, since others may share it."""
     changed: dict[str, object] = {}
     for name, old in ast.iter_fields(node):
+        new: Any = old
         if isinstance(old, list):
-            new: Any = [part(item) if isinstance(item, ast.AST) else item for item in old]
-            is_same = all(map(is_, new, old))
-        else:
-            new = part(old) if isinstance(old, ast.AST) else old
-            is_same = new is old
-        if not is_same:
+            parts = [part(item) if isinstance(item, ast.AST) else item for item in old]
+            new = old if all(map(is_, parts, old)) else parts
+        elif isinstance(old, ast.AST) and old._fields:  # operators have no parts
+            new = part(old)
+        if new is not old:
             changed[name] = new
     return type(node)(**{**dict(ast.iter_fields(node)), **changed}) if changed else node
 
