@@ -223,9 +223,15 @@ def _symbols(program: str) -> symtable.SymbolTable:
 
 
 def _used_in(table: symtable.SymbolTable) -> set[str]:
-    is_top = table.get_type() == "module"
-    used = {name.get_name() for name in table.get_symbols() if name.is_referenced() and (is_top or name.is_global())}
-    return used.union(*map(_used_in, table.get_children()))
+    used, pending = set[str](), [table]
+    while pending:  # no recursion: lambdas nest without brackets
+        inner = pending.pop()
+        is_top = inner.get_type() == "module"
+        used |= {
+            name.get_name() for name in inner.get_symbols() if name.is_referenced() and (is_top or name.is_global())
+        }
+        pending += inner.get_children()
+    return used
 
 
 def write(node: ast.expr, *, shared: bool = False, formatted: bool = False) -> str:

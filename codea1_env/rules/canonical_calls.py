@@ -21,6 +21,7 @@ from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import EntryPointCall
 from codea1_env.python_text import UnreadableError, parse, remembered_if_short
+from codea1_env.rules.reading.effects import defaults_of
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.values import tree
 
@@ -57,10 +58,9 @@ class CanonicalCalls:
         if parameters is None:
             return cls(entry_point, ())
         positional = [*parameters.posonlyargs, *parameters.args]
-        optional = [*positional[len(positional) - len(parameters.defaults) :], *parameters.kwonlyargs]
-        defaults = list(zip(optional, [*parameters.defaults, *parameters.kw_defaults], strict=True))
+        defaults = defaults_of(parameters)
         known = {argument.arg: text for argument, node in defaults if (text := _literal(node)) is not None}
-        passed = {argument.arg: _content(node) for argument, node in defaults if node and argument.arg in known}
+        passed = {argument.arg: _content(node) for argument, node in defaults if argument.arg in known}
         default_endings = tuple(f"{text})" for text in known.values())
         return cls(entry_point, tuple(argument.arg for argument in positional), known, passed, default_endings)
 
@@ -315,10 +315,10 @@ def _names_bound(node: ast.AST) -> Sequence[str]:
     return ()
 
 
-def _literal(node: ast.expr | None) -> str | None:
-    """Return the source of a default as `_written` formats it; None if there is none, or it is not a literal."""
+def _literal(node: ast.expr) -> str | None:
+    """Return the source of a default as `_written` formats it; None if it is not a literal."""
     try:
-        source = values.to_source(encoded_literal(node)) if node is not None else None
+        source = values.to_source(encoded_literal(node))
         return None if source is None else ast.unparse(parse(source.expression).body[0])
     except (LiteralError, UnreadableError):
         return None

@@ -17,14 +17,10 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call
-from codea1_env.rules.reading.lengths import Lengths
-from codea1_env.rules.reading.statements import COMPREHENSIONS
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call, whole_number
+from codea1_env.rules.reading.lengths import TAKE_ITEMS, Lengths
+from codea1_env.rules.reading.statements import COMPREHENSIONS, nodes_in
 
-_CONSUMERS = frozenset(
-    {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"}
-)
-"""Built-in functions that consume at least the first item of an iterable."""
 _CANCELLING_OPERATORS = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
 
 
@@ -80,7 +76,7 @@ class _CertainCalls:
 
     def _item(self, node: ast.Subscript) -> bool:
         items = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else []
-        position = _position(node.slice)
+        position = whole_number(node.slice)
         if position is None or not items or any(isinstance(item, ast.Starred) for item in items):
             return self._any((node.value, node.slice))
         if not -len(items) <= position < len(items):
@@ -134,7 +130,7 @@ class _CertainCalls:
     def _consumes_arguments(self, function: ast.expr) -> bool:
         match function:
             case ast.Name(id=name):
-                return name in _CONSUMERS and self._lengths.is_built_in(name)
+                return name in TAKE_ITEMS and self._lengths.is_built_in(name)
             case ast.Attribute(attr="join", value=ast.Constant()):
                 return True
         return False
@@ -167,13 +163,6 @@ _VISITORS: dict[type[ast.expr], Callable[[_CertainCalls, Any], bool]] = {
 
 def _defaults(arguments: ast.arguments) -> list[ast.expr]:
     return [*arguments.defaults, *(default for default in arguments.kw_defaults if default is not None)]
-
-
-def _position(node: ast.expr) -> int | None:
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node, sign = node.operand, -1
-    return sign * int(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
 
 
 def _is_zero(node: ast.expr) -> bool:
@@ -228,7 +217,7 @@ def _is_truth_value(node: ast.expr) -> bool:
 def _compares_with_itself(condition: ast.expr, entry_point: str) -> bool:
     return any(
         any(_same(one, other) for other in others) and bool(calls_of(one, entry_point))
-        for node in ast.walk(condition)
+        for node in nodes_in(condition)
         for one, others in _compared(node)
     )
 

@@ -203,11 +203,12 @@ def has_plain_keywords(node: ast.Call) -> bool:
 
 def is_call_of(node: ast.AST, entry_point: str) -> TypeGuard[ast.Call]:
     """Whether `node` calls `entry_point` by its name; a method on a new instance of its class."""
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Name):
-        return node.func.id == entry_point
-    return names_method(node.func, entry_point)
+    return isinstance(node, ast.Call) and refers_to(node.func, entry_point)
+
+
+def refers_to(node: ast.expr, entry_point: str) -> bool:
+    """Whether `node` is the name of `entry_point`, or its method of a new instance."""
+    return node.id == entry_point if isinstance(node, ast.Name) else names_method(node, entry_point)
 
 
 def names_method(node: ast.expr, entry_point: str) -> bool:
@@ -216,11 +217,6 @@ def names_method(node: ast.expr, entry_point: str) -> bool:
         case ast.Attribute(value=ast.Call(func=ast.Name(id=name), args=[], keywords=[]), attr=method):
             return EntryPoint(name, method) == read_entry_point(entry_point)
     return False
-
-
-def is_call_statement(node: ast.stmt, entry_point: str) -> bool:
-    """Whether a statement is a call of the entry point whose result is not used."""
-    return isinstance(node, ast.Expr) and is_call_of(node.value, entry_point)
 
 
 def entry_point_node(entry_point: str) -> ast.expr:
@@ -279,27 +275,29 @@ def _folded(node: ast.expr) -> ast.expr:
         case ast.Tuple(elts=items):
             return ast.Tuple([_folded(item) for item in items], node.ctx)
         case ast.BinOp():
-            number = _whole_number(node)
-            return node if number is None else _number_node(number)
+            number = whole_number(node)
+            return node if number is None else number_node(number)
     return node
 
 
-def _whole_number(node: ast.expr) -> int | None:
+def whole_number(node: ast.expr) -> int | None:
+    """Return the integer that an expression of integers is; None for other nodes."""
     match node:
         case ast.Constant(value=int() as number) if type(number) is int:
             return number
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = _whole_number(operand)
+            inner = whole_number(operand)
             return None if inner is None else -inner
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _FOLDED_OPERATORS:
-            one, other = _whole_number(left), _whole_number(right)
+            one, other = whole_number(left), whole_number(right)
             if one is None or other is None or max(abs(one), abs(other)) > _LARGE:
                 return None
             return _FOLDED_OPERATORS[type(op)](one, other)
     return None
 
 
-def _number_node(number: int) -> ast.expr:
+def number_node(number: int) -> ast.expr:
+    """Return the expression that writes an integer."""
     constant = ast.Constant(abs(number))
     return constant if number >= 0 else ast.UnaryOp(ast.USub(), constant)
 

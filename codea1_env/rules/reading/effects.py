@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,15 +27,7 @@ from codea1_env.rules.reading.scopes import (
     OfFramework,
     Scope,
 )
-from codea1_env.rules.reading.statements import (
-    COMPREHENSIONS,
-    DEFINITIONS,
-    Partial,
-    Piece,
-    Statement,
-    children_of,
-    nodes_in,
-)
+from codea1_env.rules.reading.statements import COMPREHENSIONS, DEFINITIONS, Piece, children_of, nodes_in, parsed
 
 _METHODS = """
     add append appendleft byteswap cache_clear clear clear_flags clear_traps close difference_update discard extend
@@ -55,6 +47,7 @@ _WAYS_TO_NAMES = """
     __builtins__ __closure__ __code__ __defaults__ __dict__ __globals__ __import__ __main__ _getframe builtins
     cell_contents eval exec f_globals f_locals globals importlib locals modules runpy setprofile settrace vars
 """
+_ANYTHING = "globals"
 _REACH_EVERYTHING = frozenset(_WAYS_TO_NAMES.split())
 _OF_FRAMEWORKS = frozenset({"approx", "fail", "param", "raises", "skip", "skipTest", "skipif", "subTest", "xfail"})
 _PURE_METHODS = frozenset(
@@ -68,6 +61,7 @@ _OTHER_BUILTINS = (
 )
 _PURE_BUILTINS = SAFE_BUILTINS.difference(_CHANGING).union(_OTHER_BUILTINS.split())
 _BUILTINS = frozenset(dir(builtins))
+_LEAVES = frozenset({ast.Constant, ast.Load, ast.Store, ast.Del, ast.Pass})
 _FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -99,7 +93,7 @@ class Effects:
     """Whether it calls something that no name says."""
     n_tests: int = 0
     """How many tests it may state: asserts, assert methods, and what expects an exception."""
-    held: list[Held] = field(default_factory=list)
+    held: list[ast.AST] = field(default_factory=list)
     """The functions, classes and generators within it."""
 
     def add(self, part: Effects) -> None:
@@ -127,32 +121,19 @@ class Effects:
         self.bound, self.defined = set(), set()
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A function, class or generator, and what it does once somebody runs it."""
-
-    node: ast.AST
-    effects: Effects
-
-
 def effects_of(parts: Iterable[ast.AST]) -> Effects:
     """Return what nodes do by themselves."""
     found, pending = Effects(), list(parts)
     while pending:
         node = pending.pop()
-        visit = _VISITORS.get(type(node))
-        if visit is not None:
-            pending += visit(found, node)
-        else:
-            pending += children_of(node)
+        kind = type(node)
+        if kind not in _LEAVES:
+            visit = _VISITORS.get(kind)
+            pending += children_of(node) if visit is None else visit(found, node)
     found.outside |= (found.bound | found.defined) & found.declared
     found.bound -= found.declared
     found.defined -= found.declared
     return found
-
-
-def _leaf(_: Effects, __: ast.AST) -> Iterable[ast.AST]:
-    return ()
 
 
 def _name(found: Effects, node: ast.Name) -> Iterable[ast.AST]:
@@ -237,10 +218,13 @@ def _held(found: Effects, node: Any) -> Iterable[ast.AST]:
     """Add what a function, a class or a comprehension does; its node remembers it, since it is asked for often."""
     known: Effects | None = getattr(node, "effects", None)
     if known is None:
-        known = node.effects = _within(node)
+        try:
+            known = node.effects = _within(node)
+        except RecursionError:  # lambdas nest without brackets
+            known = node.effects = Effects({_ANYTHING})
     found.add(known)
     if not isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp):
-        found.held.append(Held(node, known))
+        found.held.append(node)
     return ()
 
 
@@ -274,7 +258,6 @@ _VISITORS: dict[type, Callable[[Effects, Any], Iterable[ast.AST]]] = {
     ast.Attribute: _attribute,
     ast.Call: _call,
     ast.alias: _alias,
-    **dict.fromkeys((ast.Constant, ast.Load, ast.Store, ast.Del), _leaf),
     **dict.fromkeys((ast.Assert, ast.Try), _test),
     **dict.fromkeys((ast.Global, ast.Nonlocal), _declaration),
     **dict.fromkeys((ast.Subscript, ast.AugAssign, ast.AsyncFor, ast.AsyncWith), _change),
@@ -292,6 +275,14 @@ def arguments_of(given: ast.arguments) -> list[ast.arg]:
     """Return all parameters of a function."""
     named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     return [argument for argument in named if argument is not None]
+
+
+def defaults_of(given: ast.arguments) -> list[tuple[ast.arg, ast.expr]]:
+    """Return the parameters of a function that have defaults, each with its default."""
+    positional = [*given.posonlyargs, *given.args]
+    optional = [*positional[len(positional) - len(given.defaults) :], *given.kwonlyargs]
+    pairs = zip(optional, [*given.defaults, *given.kw_defaults], strict=True)
+    return [(argument, default) for argument, default in pairs if default is not None]
 
 
 def heads_of(node: ast.AST) -> list[ast.AST]:
@@ -326,7 +317,7 @@ class Code:
     def reached(self, start: Effects, scope: Scope, budget: TextBudget) -> Effects | None:
         """Return what code does with all that it may run while names have the values of `scope`; None: anything."""
         found = Effects(bound=start.bound | start.defined)
-        pending, seen, runs_all = [start], set[str](), False
+        pending, seen, runs_all, scopes = [start], set[str](), False, list(scope.chain())
         try:
             while pending:
                 part = pending.pop()
@@ -341,7 +332,7 @@ class Code:
                     return None
                 for name in new:
                     seen.add(name)
-                    if self._is_known(name, scope, found):
+                    if self._is_known(name, scopes, found):
                         continue
                     found.calls_unknown = True
                     definitions = self._find().get(name[name.find(".") :] if "." in name else name, [])
@@ -357,11 +348,12 @@ class Code:
             return None
         return found
 
-    def _is_known(self, name: str, scope: Scope, found: Effects) -> bool:
+    def _is_known(self, name: str, scopes: Sequence[Scope], found: Effects) -> bool:
         """Whether a name stands for nothing that the file defines; notes what its use changes."""
-        is_known = False
-        for around in scope.chain():
-            value = around.look_up(name)
+        is_known, unsettled = False, scopes[0].unsettled
+        is_settled = not unsettled.all_by and name not in unsettled.names
+        for scope in scopes:
+            value = None if is_settled and name not in scope.names else scope.look_up(name)
             if isinstance(value, Imported):
                 found.changes |= value.full_name.rpartition(".")[2] in CHANGING_FUNCTIONS
             elif value is ENTRY_POINT or value is INSTANCE:
@@ -377,23 +369,16 @@ class Code:
 
     def _find(self) -> Mapping[str, list[Effects]]:
         """Return the definitions, with those of the pieces that nobody has asked for so far."""
-        new = effects_of(_trees(self._pieces)) if self._pieces else Effects()
+        if not self._pieces:
+            return self._definitions
+        new = effects_of(parsed(self._pieces))
         self._pieces.clear()
         self._stored |= new.stored
-        for held in new.held:
-            name = getattr(held.node, "name", "")
+        for node in new.held:
+            name, effects = getattr(node, "name", ""), effects_of([node])
             if name:
-                self._definitions[name].append(held.effects)
-                self._definitions[f".{name}"].append(held.effects)
-            if not (name.lower().startswith("test") or isinstance(held.node, ast.ClassDef)):
-                self._all.add(held.effects)
+                self._definitions[name].append(effects)
+                self._definitions[f".{name}"].append(effects)
+            if not (name.lower().startswith("test") or isinstance(node, ast.ClassDef)):
+                self._all.add(effects)
         return self._definitions
-
-
-def _trees(pieces: Iterable[Piece]) -> Iterator[ast.AST]:
-    for piece in pieces:
-        if isinstance(piece, Partial):
-            yield piece.head.node
-            yield from _trees(piece.body)
-        elif isinstance(piece, Statement):
-            yield piece.node

@@ -13,12 +13,12 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from operator import is_
 
 from codea1_env.python_text import parse
-from codea1_env.rules.reading.direct_calls import is_literal
-from codea1_env.rules.reading.statements import placed
+from codea1_env.rules.reading.direct_calls import is_literal, whole_number
+from codea1_env.rules.reading.statements import placed, rebuilt
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -189,6 +189,7 @@ def _with_same_items(one: ast.expr, other: ast.expr) -> ast.expr:
     return ast.Call(_written_by_us(_COUNTED_ALIKE), [_called("list", one), _called("list", other)], [])
 
 
+@lru_cache(maxsize=64)
 def _written_by_us(text: str) -> ast.expr:
     (statement,) = parse(text).body
     assert isinstance(statement, ast.Expr)
@@ -384,15 +385,8 @@ def folded(node: ast.expr) -> ast.expr:
 class _Folding(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Rebuild a node if a child changes: nodes are shared between rows."""
-        changed: dict[str, object] = {}
-        for name, old in ast.iter_fields(node):
-            new = [self._part(item) for item in old] if isinstance(old, list) else self._part(old)
-            if not (_are_same(new, old) if isinstance(new, list) else new is old):
-                changed[name] = new
-        return placed(type(node)(**{**dict(ast.iter_fields(node)), **changed}), node) if changed else node
-
-    def _part(self, part: object) -> object:
-        return self.visit(part) if isinstance(part, ast.AST) else part
+        made = rebuilt(node, self.visit)
+        return made if made is node else placed(made, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         found = self.generic_visit(node)
@@ -428,14 +422,6 @@ def _item(table: ast.expr, key: ast.expr) -> ast.expr | None:
             ]
             return found[-1] if found else None
     return None
-
-
-def whole_number(node: ast.expr) -> int | None:
-    """Return the integer that a literal writes; None for other nodes."""
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node, sign = node.operand, -1
-    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def unpacked(argument: ast.expr) -> Sequence[ast.expr]:

@@ -10,14 +10,14 @@ changes its argument has state, too: a program that calls it once more than the 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.direct_calls import has_plain_keywords, is_call_of, is_direct, is_literal
-from codea1_env.rules.reading.effects import CHANGING_METHODS
+from codea1_env.rules.reading.effects import CHANGING_METHODS, effects_of
 
 SOURCE_CALL = "source_call"
 """Attribute of the stand-in for the entry point: it sends the text of a closed call."""
@@ -31,7 +31,8 @@ def is_closed_call(node: ast.expr, entry_point: str, imports: Iterable[str] = ()
         entry_point: its name.
         imports: the import statements of the test.
     """
-    return _is_chain(node, entry_point) and _free_names(node) <= SAFE_BUILTINS - _imported(imports) | {entry_point}
+    imported = effects_of(map(parse, imports)).bound
+    return _is_chain(node, entry_point) and effects_of([node]).names <= SAFE_BUILTINS - imported | {entry_point}
 
 
 class SentExpression(NamedTuple):
@@ -105,21 +106,3 @@ def _has_state(function: ast.Lambda) -> bool:
 def _changes_an_object(node: ast.expr) -> bool:
     """Whether an expression names a method that changes its object."""
     return any(isinstance(part, ast.Attribute) and part.attr in CHANGING_METHODS for part in ast.walk(node))
-
-
-def _free_names(node: ast.expr) -> set[str]:
-    """Return the names that a tree reads and does not bind anywhere."""
-    names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
-    bound = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
-    bound |= {name.id for name in names if not isinstance(name.ctx, ast.Load)}
-    return {name.id for name in names} - bound
-
-
-def _imported(imports: Iterable[str]) -> set[str]:
-    return {name for statement in imports for name in _bound_by(statement)}
-
-
-def _bound_by(statement: str) -> Iterator[str]:
-    for node in ast.walk(parse(statement)):
-        if isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]

@@ -30,8 +30,9 @@ from codea1_env.rules.reading.allowed_names import (
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTIONS, CHANGING_METHODS
 from codea1_env.rules.reading.frameworks import has_one_object
+from codea1_env.rules.reading.lengths import TAKE_ITEMS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import COMPREHENSIONS, placed
+from codea1_env.rules.reading.statements import COMPREHENSIONS, placed, rebuilt
 
 _T = TypeVar("_T")
 
@@ -42,11 +43,8 @@ _LAZY = (
     frozenset({"defaultdict", "enumerate", "filter", "finditer", "iter", "map", "reversed", "zip"})
     | MODULES["itertools"]
 )
-_CONSUMING = """
-    Counter OrderedDict all any array bool deque dict float frozenset fsum int join len list max mean min next prod
-    reduce repr set sorted str sum tuple
-"""
-_CONSUMERS = frozenset(_CONSUMING.split())
+_OTHER_CONSUMERS = "Counter OrderedDict array bool deque float fsum int join len mean prod reduce repr str"
+_CONSUMERS = TAKE_ITEMS.union(_OTHER_CONSUMERS.split())
 _MAX_SIZE = 1 << 62  # sizes double with every line of a hostile reply; no need for long numbers
 
 
@@ -430,27 +428,18 @@ class _Inliner:
         return [self.visit(node, bound, level + 1) for node in nodes]
 
     def _rebuilt(self, node: ast.expr, bound: frozenset[str], level: int) -> ast.expr:
-        """Visit the children; copy the node only if one of them changes."""
-        changed: dict[str, object] = {}
-        for name, old in ast.iter_fields(node):
-            new = self._field(old, bound, level)
-            if new is not old:
-                changed[name] = new
-        if not changed:
-            return node
-        return type(node)(**{**dict(ast.iter_fields(node)), **changed})
+        """Visit the children."""
 
-    def _field(self, old: object, bound: frozenset[str], level: int) -> object:
-        if isinstance(old, ast.expr):
-            return self.visit(old, bound, level + 1)
-        if isinstance(old, ast.keyword):
-            self._note_change(old.arg == CHANGED_ARGUMENT)
-            value = self.visit(old.value, bound, level + 1)
-            return old if value is old.value else ast.keyword(old.arg, value)
-        if isinstance(old, list):
-            new = [self._field(item, bound, level) for item in old]
-            return old if all(a is b for a, b in zip(old, new, strict=True)) else new
-        return old
+        def part(old: ast.AST) -> ast.AST:
+            if isinstance(old, ast.expr):
+                return self.visit(old, bound, level + 1)
+            if isinstance(old, ast.keyword):
+                self._note_change(old.arg == CHANGED_ARGUMENT)
+                value = self.visit(old.value, bound, level + 1)
+                return old if value is old.value else ast.keyword(old.arg, value)
+            return old
+
+        return rebuilt(node, part)
 
 
 _VISITORS: dict[type[ast.expr], Callable[[_Inliner, Any, frozenset[str], int], ast.expr]] = {

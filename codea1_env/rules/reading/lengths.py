@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from codea1_env.rules.reading.direct_calls import whole_number
+from codea1_env.rules.reading.effects import effects_of
 from codea1_env.rules.reading.frameworks import is_built_in
 from codea1_env.rules.reading.statements import COMPREHENSIONS
 
 _SAME_EMPTINESS = frozenset({"enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple"})
 """Built-in functions whose result is empty only if their argument is."""
+TAKE_ITEMS = frozenset(
+    {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"}
+)
+"""Built-in functions that take at least the first item of an iterable."""
 _ARRANGEMENTS = frozenset({"permutations", "product"})
 
 
@@ -19,7 +25,7 @@ class Lengths:
 
     def __init__(self, condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> None:
         self._bindings = bindings
-        self._bound = {entry_point, *_bound_names(condition)}
+        self._bound = {entry_point} | effects_of([condition]).stored
 
     def has_items(self, node: ast.expr) -> bool:
         """Whether `node` is an iterable that certainly has at least one item."""
@@ -80,14 +86,10 @@ class Lengths:
 
     def _number(self, node: ast.expr) -> int | None:
         match node:
-            case ast.Constant(value=int() as number):
-                return number
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
-                return -number
             case ast.Call(func=ast.Name(id="len"), args=[ast.List(elts=items) | ast.Tuple(elts=items)]):
                 is_plain = self.is_built_in("len") and not any(isinstance(item, ast.Starred) for item in items)
                 return len(items) if is_plain else None
-        return None
+        return whole_number(node)
 
 
 _READERS: dict[type[ast.expr], Callable[[Lengths, Any], bool]] = {
@@ -102,11 +104,3 @@ _READERS: dict[type[ast.expr], Callable[[Lengths, Any], bool]] = {
 
 def _unknown(_: Lengths, __: ast.expr) -> bool:
     return False
-
-
-def _bound_names(node: ast.expr) -> Iterator[str]:
-    for child in ast.walk(node):
-        if isinstance(child, ast.arg):
-            yield child.arg
-        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-            yield child.id

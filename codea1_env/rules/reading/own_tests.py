@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, names_used
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS, may_be_imported_from
-from codea1_env.rules.reading.statements import DEFINITIONS
+from codea1_env.rules.reading.effects import heads_of
+from codea1_env.rules.reading.statements import DEFINITIONS, root_of
 
 _BUILTINS = SAFE_BUILTINS | {"getattr", "hasattr", "hash", "id", "input", "object", "print", "super", "type"}
 _STAYS = (*DEFINITIONS, ast.Import, ast.ImportFrom)
@@ -186,7 +187,7 @@ class _Search:
                 case ast.Global() | ast.Delete(targets=[ast.Name()]):
                     return False
                 case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                    if _root(part) in self.own.keys() | self.imported.keys():
+                    if root_of(part) in self.own.keys() | self.imported.keys():
                         return False
                 case ast.Call(func=function) if not self._may_call(function):
                     return False
@@ -194,30 +195,16 @@ class _Search:
 
     def _may_call(self, function: ast.expr) -> bool:
         """Whether a call can change nothing but its arguments."""
-        root, is_plain = _root(function), isinstance(function, ast.Name)
+        root, is_plain = root_of(function), isinstance(function, ast.Name)
         if root in self.own:
             return is_plain or isinstance(self.own[root], ast.ClassDef)
         if root in self.imported:
-            name = self._full_name(function)
+            name = self.imported[root] + ast.unparse(function).removeprefix(root)
             module, _, member = name.rpartition(".")
             return name in _RUNS_TESTS or may_be_imported_from(module, member) or module == "numpy.testing"
         if root in self.data:
             return not is_plain
         return not hasattr(builtins, root) or root in _BUILTINS  # else it is the tree's own
-
-    def _full_name(self, node: ast.expr) -> str:
-        attributes: list[str] = []
-        while isinstance(node, ast.Attribute):
-            attributes.append(node.attr)
-            node = node.value
-        return ".".join((self.imported[node.id], *reversed(attributes))) if isinstance(node, ast.Name) else ""
-
-
-def _root(node: ast.AST) -> str:
-    """Return the name that attributes and items are taken of; empty if it is no name."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _stored(node: ast.AST) -> Iterator[str]:
@@ -241,14 +228,9 @@ def _loaded(node: ast.AST) -> set[str]:
 
 def _run_at_once(node: ast.stmt) -> list[ast.AST]:
     """Return the parts of a definition that run where it stands."""
-    parts: list[ast.AST] = [*getattr(node, "decorator_list", ()), *getattr(node, "bases", ())]
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return [*parts, *node.args.defaults, *(each for each in node.args.kw_defaults if each)]
     body = node.body if isinstance(node, ast.ClassDef) else []
-    return [
-        *parts,
-        *(run for each in body for run in (_run_at_once(each) if isinstance(each, DEFINITIONS) else [each])),
-    ]
+    inner = (run for each in body for run in (_run_at_once(each) if isinstance(each, DEFINITIONS) else [each]))
+    return [*heads_of(node), *inner]
 
 
 def _keeps_state(node: ast.stmt) -> bool:

@@ -11,7 +11,7 @@ from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
-from codea1_env.rules.reading.statements import Piece, Statement
+from codea1_env.rules.reading.statements import Partial, Statement
 
 _OTHER_BUILTINS = frozenset(dir(builtins)) - SAFE_BUILTINS
 RECEIVERS = ("self", "cls")
@@ -103,13 +103,17 @@ class Unread(Unusable):
 class Helper(Unusable):
     """A function of the tester, which is read where it is called."""
 
-    head: Statement
-    body: tuple[Piece, ...]
+    definition: Partial
     scope: Scope
     """The names around its definition: those of the module, or of a function."""
     defaults: Mapping[str, Inlined | Imported | Unusable]
     """The values of its parameters that have defaults."""
     is_fixture: bool = False
+
+    @property
+    def head(self) -> Statement:
+        """Its first lines."""
+        return self.definition.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +178,17 @@ class Scope:
     unsettled: Unsettled = field(default_factory=Unsettled)
     around: Scope | None = None
     """The scope of which this one was a copy."""
+    is_class: bool = False
+    """Whether it is that of a class, whose names its functions do not see."""
 
     def child(self, receiver: str = "") -> Scope:
         """Return a copy of this scope; changes of the copy do not reach this one."""
         return Scope(self.entry_point, dict(self.names), self.functions, self.budget, receiver, self.unsettled, self)
+
+    @property
+    def for_functions(self) -> Scope:
+        """What functions see that are defined here."""
+        return self.around if self.is_class and self.around is not None else self
 
     def bind(self, name: str, value: Inlined | Imported | Unusable) -> None:
         """Set the value of `name` from now on."""
@@ -206,7 +217,7 @@ class Scope:
             by: the code that may have changed the values.
             only_state: whether it has used the values at most, which changes those that have state.
         """
-        found = (value for scope in self.chain() for value in map(scope.names.get, names))
+        found = (scope.names[name] for scope in self.chain() for name in scope.names.keys() & names)
         values = [value for value in found if isinstance(value, Inlined | PartlyUsable | Unread) and value.aliases]
         for value in values:
             if not only_state or getattr(value, "has_state", False):

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import is_
 from typing import Any, TypeVar
 
 from codea1_env.facts.submissions import Span, Written
@@ -54,6 +55,13 @@ def nodes_in(*trees: ast.AST) -> list[ast.AST]:
     for node in nodes:
         nodes += children_of(node)
     return nodes
+
+
+def root_of(node: ast.AST) -> str:
+    """Return the name that attributes and items are taken of; empty if it is no name."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +123,23 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A function or class whose body did not parse as a whole; `head.node` has an empty body."""
+    """A function or class; if its body did not parse as a whole, that of `head.node` is empty."""
 
     head: Statement
     body: tuple[Piece, ...]
 
 
 Piece = Statement | Broken | Partial
+
+
+def parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
+    """Yield the statements that were parsed, and the heads of definitions that were not as a whole."""
+    for piece in pieces:
+        if isinstance(piece, Partial):
+            yield piece.head.node
+            yield from parsed(piece.body)
+        elif isinstance(piece, Statement):
+            yield piece.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,19 +275,16 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
     """Join adjacent broken pieces into one; each broken assert stays by itself."""
     merged: list[Piece] = []
     run: list[Broken] = []
-    for piece in pieces:
+    for piece in [*pieces, None]:
         if isinstance(piece, Broken) and not piece.is_assert:
             run.append(piece)
             continue
-        merged.extend(_joined(run))
-        run = []
-        merged.append(piece)
-    merged.extend(_joined(run))
+        if run:
+            merged.append(Broken("\n".join(broken.text for broken in run), run[0].line, run[0].fault))
+            run = []
+        if piece is not None:
+            merged.append(piece)
     return merged
-
-
-def _joined(run: list[Broken]) -> list[Broken]:
-    return [Broken("\n".join(b.text for b in run), run[0].line, run[0].fault)] if run else []
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:
@@ -304,6 +319,21 @@ def with_operands_before(claim: ast.expr, sides: Iterable[ast.expr]) -> list[lis
     if not (isinstance(claim, ast.Compare) and isinstance(said, ast.Compare)):
         return [[side] for side in sides]
     return [[said.left if side is claim.left else said.comparators[0], side] for side in sides]
+
+
+def rebuilt(node: _NodeT, part: Callable[[ast.AST], ast.AST]) -> _NodeT:
+    """Return a node made of other parts; the node itself if all of them are the same, since others may share it."""
+    changed: dict[str, object] = {}
+    for name, old in ast.iter_fields(node):
+        new: Any = old
+        if isinstance(old, list):
+            parts = [part(item) if isinstance(item, ast.AST) else item for item in old]
+            new = old if all(map(is_, parts, old)) else parts
+        elif isinstance(old, ast.AST) and old._fields:  # operators have no parts
+            new = part(old)
+        if new is not old:
+            changed[name] = new
+    return type(node)(**{**dict(ast.iter_fields(node)), **changed}) if changed else node
 
 
 class Places:

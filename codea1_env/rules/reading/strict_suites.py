@@ -49,7 +49,7 @@ from typing import TypeVar
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, parse, write
 from codea1_env.rules.reading.allowed_names import DRAWN, SAFE_BUILTINS, is_importable, may_be_imported_from
 from codea1_env.rules.reading.dependence import vacuity_reason
@@ -58,13 +58,12 @@ from codea1_env.rules.reading.direct_calls import (
     direct_calls_in,
     encoded_prediction,
     is_call_of,
-    is_call_statement,
     is_direct,
     plain_call,
     raised_call,
     read_plain_case,
 )
-from codea1_env.rules.reading.effects import Code, Effects, arguments_of, effects_of, heads_of, places_of
+from codea1_env.rules.reading.effects import Code, Effects, arguments_of, defaults_of, effects_of, heads_of, places_of
 from codea1_env.rules.reading.frameworks import (
     RAISES,
     Decorations,
@@ -111,6 +110,8 @@ from codea1_env.rules.reading.statements import (
     Places,
     Statement,
     nodes_in,
+    parsed,
+    root_of,
     with_operands_before,
 )
 from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
@@ -143,11 +144,12 @@ class _Before:
     """The number of pieces up to the last assignment."""
     n_read: int = 0
     given: set[str] = field(default_factory=set)
-    """The arguments of the calls in the first `n_given` pieces, as text."""
-    n_given: int = 0
+    """The arguments of the calls in all pieces, as text."""
 
     def add(self, piece: Statement) -> None:
         self.pieces.append(piece)
+        value = getattr(piece.node, "value", None)
+        self.given |= {*map(_reference, value.args)} - {""} if isinstance(value, ast.Call) else set()
         if isinstance(piece.node, ast.Assign | ast.AnnAssign):
             self.n_until_assigned = len(self.pieces)
 
@@ -203,9 +205,9 @@ class SuiteReader:
         pieces = list(pieces)
         self._modules |= {name for node in _nested(pieces) for name in _modules_of(node)}
         if self._modules:
-            self._call_members(nodes_in(*_parsed(pieces)))
+            self._call_members(nodes_in(*parsed(pieces)))
         self.code.add(pieces)
-        self._body(pieces, self.scope, self.scope, 0)
+        self._body(pieces, self.scope, 0)
 
     def finish(self) -> None:
         """Read the functions, and `check(candidate)` though nothing has called it; drop others that nothing calls."""
@@ -216,7 +218,12 @@ class SuiteReader:
             if len(names) == 1 and (_name_of(helper.head.node) == "check" or names == ["candidate"]):
                 self._run(helper, {names[0]: ENTRY_POINT}, self.scope, 0)
             else:
-                self.reject(RejectionReason.NOT_AN_ASSERT, helper.head.text, helper.head.line, _WITH_PARAMETERS)
+                self.reject(
+                    RejectionReason.NOT_AN_ASSERT,
+                    helper.head.text,
+                    helper.head.line,
+                    _WITH_PARAMETERS,
+                )
         self._uncalled.clear()
 
     def reject(self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1) -> None:
@@ -231,7 +238,7 @@ class SuiteReader:
         modules = self._modules - stored - {node.arg for node in nodes if isinstance(node, ast.arg)}
 
         def plain(part: ast.AST) -> ast.AST:
-            root = _root_of(part)
+            root = root_of(part)
             if not (isinstance(part, ast.Attribute) and part.attr == self.defined_name and root in modules):
                 return part
             self._called.add(root)
@@ -250,7 +257,7 @@ class SuiteReader:
     def _whole(self, pieces: Iterable[Piece], scope: Scope, nesting: int) -> None:
         """Read the body of a function: its statements, then the functions in it that nothing has called."""
         around, self._late = self._late, []
-        self._body(pieces, scope, scope, nesting)
+        self._body(pieces, scope, nesting)
         self._read_late()
         self._late = around
 
@@ -289,21 +296,21 @@ class SuiteReader:
             value.aliases.merge(shared)
         return value
 
-    def _body(self, pieces: Iterable[Piece], scope: Scope, for_functions: Scope, nesting: int) -> None:
+    def _body(self, pieces: Iterable[Piece], scope: Scope, nesting: int) -> None:
         before = None if self.forms.in_place else _Before(scope.child(scope.receiver))
         ended_by = ""
         for piece in pieces:
             self._before = before
             if ended_by:
-                self._unreached(piece, ended_by)
+                place = piece.head if isinstance(piece, Partial) else piece
+                detail = f"never runs: it comes after {ended_by!r}"
+                self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, detail)
             elif isinstance(piece, Broken):
                 self._broken(piece, scope)
                 before = None
-            elif isinstance(piece, Partial):
-                self._definition(piece.head, piece.body, scope, for_functions, nesting)
-            elif isinstance(piece.node, DEFINITIONS):
-                self._definition(piece, _statements(piece.node.body, piece), scope, for_functions, nesting)
-            elif not _is_no_op(piece.node) and not self._compound(piece, scope, for_functions, nesting):
+            elif isinstance(piece, Partial) or isinstance(piece.node, DEFINITIONS):
+                self._definition(_definition(piece), scope, nesting)
+            elif not _is_no_op(piece.node) and not self._compound(piece, scope, nesting):
                 self._simple(piece, scope)
             if isinstance(piece, Statement):
                 if before is not None:
@@ -312,7 +319,7 @@ class SuiteReader:
                     ended_by = _first_line(piece.text)
 
     def _compound(  # noqa: C901  -- one case for each form
-        self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int
+        self, statement: Statement, scope: Scope, nesting: int
     ) -> bool:
         """Read a statement that holds others, or calls a helper; return False where that is not possible."""
         raising: Raising | None = None
@@ -323,7 +330,7 @@ class SuiteReader:
                 if isinstance(helper, Helper) and not helper.is_fixture and nesting < MAX_NESTING:
                     return self._call(statement, helper, call, scope, nesting)
             case ast.For(orelse=[]) as loop if nesting < MAX_NESTING and self._holds_test([statement], scope):
-                return self._loop(statement, loop, scope, for_functions, nesting)
+                return self._loop(statement, loop, scope, nesting)
             case ast.With() as context:
                 raising = raising_with(context)
                 entered = [item.context_expr for item in context.items]
@@ -342,7 +349,7 @@ class SuiteReader:
         if raising is not None:
             self._raising(statement, raising, scope)
         elif body and nesting < MAX_NESTING:
-            self._body(_statements(body, statement), scope, for_functions, nesting + 1)
+            self._body(_statements(body, statement), scope, nesting + 1)
         is_read = raising is not None or (bool(body) and nesting < MAX_NESTING)
         if is_read and isinstance(statement.node, ast.Try):
             handlers = statement.node.handlers
@@ -354,13 +361,14 @@ class SuiteReader:
 
     def _simple(self, statement: Statement, scope: Scope) -> None:
         node = statement.node
-        is_call = is_call_statement(node, self.entry_point)
-        if not is_call:
+        is_call = isinstance(node, ast.Expr) and is_call_of(node.value, self.entry_point)
+        if isinstance(node, ast.Expr) and is_call:
+            given = _given(node.value)
+            if not self.forms.in_place and not any(isinstance(part, ast.Name) for part in nodes_in(*given)):
+                self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _UNUSED)
+            self._apply(given, scope, statement.text)
+        else:
             self._one(statement, scope)
-        elif not self.forms.in_place and not any(isinstance(part, ast.Name) for part in _arguments(node)):
-            self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _UNUSED)
-        if is_call:
-            self._apply(_given(node.value), scope, statement.text)  # type: ignore[attr-defined]
         if self.forms.in_place or is_call:
             apply_calls(node, scope, _first_line(statement.text))
 
@@ -404,14 +412,12 @@ class SuiteReader:
 
     # -- functions, loops and tables --
 
-    def _definition(
-        self, head: Statement, body: tuple[Piece, ...], scope: Scope, for_functions: Scope, nesting: int
-    ) -> None:
-        node = head.node
+    def _definition(self, definition: Partial, scope: Scope, nesting: int) -> None:
+        head, node = definition.head, definition.head.node
         assert isinstance(node, DEFINITIONS)
         marks = decorations(node.decorator_list) if node.decorator_list else Decorations()
         is_function = isinstance(node, ast.FunctionDef) and node.name != self.defined_name
-        skip_reason = "" if is_function else self._skip_reason(node, body, nesting, for_functions) or marks.unread
+        skip_reason = "" if is_function else self._skip_reason(definition, scope.for_functions, nesting) or marks.unread
         run = heads_of(node)
         if marks.unread:  # a decorator may call what it gets
             run.append(node)
@@ -419,65 +425,59 @@ class SuiteReader:
             given = itertools.chain(*map(_given, node.decorator_list))
             run[: len(node.decorator_list)] = [part for part in given if _MAY_RUN.search(head.source.text(part))]
         if isinstance(node, ast.ClassDef) and skip_reason:
-            run += _parsed(body)
+            run += parsed(definition.body)
         if node.name != self.defined_name:
             if run:
                 self._apply(run, scope, head.text, binds=False)
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
         if _DECLARES.search(head.text):
-            outside = effects_of(_parsed(body)).outside - {self.defined_name}
+            outside = effects_of(parsed(definition.body)).outside - {self.defined_name}
             scope.unsettled.names.update(dict.fromkeys(outside, _first_line(head.text)))
         if is_function:
-            self._function(head, marks, body, for_functions, nesting, scope)
+            self._function(definition, marks, scope, nesting)
         elif skip_reason:
             self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, skip_reason)
         else:
-            self._class(node, body, for_functions, nesting)
+            self._class(definition, scope.for_functions, nesting)
 
-    def _skip_reason(
-        self,
-        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef,
-        body: tuple[Piece, ...],
-        nesting: int,
-        scope: Scope,
-    ) -> str:
+    def _skip_reason(self, definition: Partial, scope: Scope, nesting: int) -> str:
         """Return why the asserts of a definition are not read; empty if they are."""
-        if node.name == self.defined_name:
+        if _name_of(definition.head.node) == self.defined_name:
             return "defines the entry point, which only the program may define"
-        if not self._holds_test(body, scope):
+        if not self._holds_test(definition.body, scope):
             return "a definition without an assert"
         if nesting >= MAX_NESTING:
             return "nested too deeply"
-        return "an async definition" if isinstance(node, ast.AsyncFunctionDef) else ""
+        return "an async definition" if isinstance(definition.head.node, ast.AsyncFunctionDef) else ""
 
     def _class(  # noqa: C901  -- as above
-        self, node: ast.stmt, body: tuple[Piece, ...], for_functions: Scope, nesting: int
+        self, definition: Partial, scope: Scope, nesting: int
     ) -> None:
         """Read the body of a class, and later its methods: first those that prepare each test, then the tests."""
-        inner, methods = for_functions.child(), []
-        for piece in body:
+        inner, methods = replace(scope.child(), is_class=True), list[Partial]()
+        for piece in definition.body:
             head = piece.head if isinstance(piece, Partial) else piece
             if isinstance(head, Statement) and isinstance(head.node, ast.FunctionDef):
-                methods.append(piece)
+                methods.append(_definition(piece))
                 continue
-            self._body([piece], inner, for_functions, nesting + 1)
-            for name in _assigned(piece):
+            self._body([piece], inner, nesting + 1)
+            for name in effects_of(parsed([piece])).bound:
                 if name in inner.names:
                     _bind_members(inner, name, inner.names[name])
-        names = [_name_of(_head(piece).node) for piece in methods]
-        by_name = bool(getattr(node, "bases", ()))  # as unittest runs methods
+        names = [_name_of(method.head.node) for method in methods]
+        by_name = bool(getattr(definition.head.node, "bases", ()))  # as unittest runs methods
 
         def read() -> None:
-            for_methods = for_functions.child()
+            for_methods = scope.child()
             for_methods.names.update(_members_of(inner))
             ends = [n for n, name in enumerate(names) if "teardownclass" in _plain_name(name)]
             for n, name in enumerate(names):
                 if n not in ends and _is_around_tests(name):
                     self._run_unread(methods[n], for_methods)
             for name in _SETUPS:
-                for piece in (methods[n] for n, each in enumerate(names) if each == name):
-                    self._set_up(piece, for_methods, nesting)
+                for method in (methods[n] for n, each in enumerate(names) if each == name):
+                    self._set_up(method, for_methods, nesting)
             others = [
                 (name.startswith("test"), name if by_name else "", n)
                 for n, name in enumerate(names)
@@ -489,40 +489,32 @@ class SuiteReader:
 
         self._late.append((_TESTS, read))
 
-    def _run_unread(self, piece: Piece, scope: Scope) -> None:
+    def _run_unread(self, definition: Partial, scope: Scope) -> None:
         """Record what a function may do that runs, but is not read before what needs the names around it."""
-        head = _head(piece)
-        self._apply([head.node, *_parsed([piece])], scope, head.text, binds=False)
+        head = definition.head
+        self._apply(parsed([definition]), scope, head.text, binds=False)
 
-    def _set_up(self, piece: Piece, for_methods: Scope, nesting: int) -> None:
+    def _set_up(self, method: Partial, for_methods: Scope, nesting: int) -> None:
         """Read a method that prepares each test: what it assigns to `self` is a name of the other methods."""
-        head = _head(piece)
-        names = _parameters(head.node)
-        body = piece.body if isinstance(piece, Partial) else _statements(head.node.body, head)  # type: ignore[attr-defined]
+        names = _parameters(method.head.node)
         inner = for_methods.child(names[0] if names else "")
-        self._whole(body, inner, nesting + 1)
+        self._whole(method.body, inner, nesting + 1)
         for place, value in inner.names.items():
             receiver, _, name = place.partition(".")
             if name and receiver == inner.receiver:
                 _bind_members(for_methods, name, value)
 
     def _function(  # noqa: C901  -- its parts share what is known where the function is defined
-        self,
-        head: Statement,
-        marks: Decorations,
-        body: tuple[Piece, ...],
-        for_functions: Scope,
-        nesting: int,
-        scope: Scope,
+        self, definition: Partial, marks: Decorations, scope: Scope, nesting: int
     ) -> None:
-        node = head.node
+        head, node, for_functions = definition.head, definition.head.node, scope.for_functions
         assert isinstance(node, ast.FunctionDef)
         names = _parameters(node)
         receiver = names[0] if names[:1] and names[0] in RECEIVERS else ""
-        optional = {name: self._value(default, for_functions, head.text) for name, default in _defaults(node)}
+        optional = {each.arg: self._value(value, for_functions, head.text) for each, value in defaults_of(node.args)}
         detail = f"{node.name!r} is a function of the tester"
-        helper = Helper(RejectionReason.NOT_AN_ASSERT, detail, head, body, for_functions, optional, marks.is_fixture)
-        run_unread = partial(self._run_unread, Partial(head, body), for_functions)
+        helper = Helper(RejectionReason.NOT_AN_ASSERT, detail, definition, for_functions, optional, marks.is_fixture)
+        run_unread = partial(self._run_unread, definition, for_functions)
         if marks.is_fixture:
             scope.bind(node.name, helper)
             if any("autouse" in ast.dump(decorator) for decorator in node.decorator_list):
@@ -535,7 +527,7 @@ class SuiteReader:
         missing = [name for name in names if name != receiver and name not in given and name not in optional]
         takes_fixtures = all(_is_fixture(for_functions.look_up(name)) for name in missing)
         is_helper = not (takes_fixtures or marks.tables) and (not is_test or missing == ["candidate"])
-        unread = self._skip_reason(node, body, nesting, for_functions) or marks.unread
+        unread = self._skip_reason(definition, for_functions, nesting) or marks.unread
         if not unread and (is_helper or not (missing or marks.tables)):
             scope.bind(f"{receiver}.{node.name}" if receiver else node.name, helper)
         if is_helper:
@@ -562,7 +554,7 @@ class SuiteReader:
                 inner.bind(name, self._fixture_value(for_functions.look_up(name), for_functions, nesting))
             for table, row in rows:
                 bind_row(_columns(table.names or columns), row, inner)
-            self._whole(body, inner, nesting + 1)
+            self._whole(definition.body, inner, nesting + 1)
 
         when = _TESTS if is_test else _LAST
         self._late.append((when, partial(self._read_function, helper, marks, nesting, tuple(missing), tables, read)))
@@ -577,24 +569,24 @@ class SuiteReader:
         read: Callable[[Sequence[tuple[Table, Row]]], None],
     ) -> None:
         """Read a function that nothing has called, for each of its rows."""
-        head, body, scope = helper.head, helper.body, helper.scope
+        definition, head, scope = helper.definition, helper.head, helper.scope
         node = head.node
         assert isinstance(node, ast.FunctionDef)
         if id(head) in self._read:
             return
-        unread = self._skip_reason(node, body, nesting, scope) or marks.unread
+        unread = self._skip_reason(definition, scope, nesting) or marks.unread
         if not all(_is_fixture(scope.look_up(name)) for name in missing):
             unread = unread or _WITH_PARAMETERS
         if unread:
             self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
             if node.name.startswith("test"):
-                self._run_unread(Partial(head, body), scope)
+                self._run_unread(definition, scope)
         elif marks.tables:
-            self._each(head, body, scope, itertools.product(*rows), math.prod(map(len, rows)), read)
+            self._each(definition, scope, itertools.product(*rows), math.prod(map(len, rows)), read)
         else:
             read(())
 
-    def _loop(self, statement: Statement, loop: ast.For, scope: Scope, for_functions: Scope, nesting: int) -> bool:
+    def _loop(self, statement: Statement, loop: ast.For, scope: Scope, nesting: int) -> bool:
         if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in nodes_in(loop)):
             return False
         try:
@@ -616,29 +608,24 @@ class SuiteReader:
                     value.aliases.merge(shared)
                 elif type(value) is Unusable:
                     scope.bind(name, Unread(value.reason, value.detail, shared))
-            self._body(body, scope, for_functions, nesting + 1)
+            self._body(body, scope, nesting + 1)
 
-        self._each(statement, body, scope, rows, len(rows), read)
+        self._each(Partial(statement, body), scope, rows, len(rows), read)
         if self.forms.in_place and rows:
             in_table = [part.id for part in ast.walk(loop.iter) if isinstance(part, ast.Name)]
             scope.forget(in_table, _first_line(statement.text))
         return True
 
     def _each(
-        self,
-        head: Statement,
-        body: tuple[Piece, ...],
-        scope: Scope,
-        rows: Iterable[_RowT],
-        n_rows: int,
-        read: Callable[[_RowT], None],
+        self, repeated: Partial, scope: Scope, rows: Iterable[_RowT], n_rows: int, read: Callable[[_RowT], None]
     ) -> None:
         """Read a body once for each row, as far as the suite may grow and the budget lasts."""
-        size = _size(body) + len(scope.names) // _STEPS_OF_NODE
+        head, statements = repeated.head, [piece.node for piece in repeated.body if isinstance(piece, Statement)]
+        size = 1 + len(nodes_in(*statements)) + len(scope.names) // _STEPS_OF_NODE
         for number, row in enumerate(rows):
             n_left = n_rows - number
             if self.max_cases is not None and len(self.cases) >= self.max_cases:
-                n_tests = max(1, effects_of(piece.node for piece in body if isinstance(piece, Statement)).n_tests)
+                n_tests = max(1, effects_of(statements).n_tests)
                 self.reject(RejectionReason.TOO_MANY, head.text, head.line, self._surplus, n_left * n_tests)
                 return
             try:
@@ -679,7 +666,7 @@ class SuiteReader:
             **helper.defaults,
             **{name: self._value(value, scope, statement.text) for name, value in given.items()},
         }
-        self._each(helper.head, helper.body, scope, [values], 1, lambda each: self._run(helper, each, scope, nesting))
+        self._each(helper.definition, scope, [values], 1, lambda each: self._run(helper, each, scope, nesting))
         return True
 
     def _run(self, helper: Helper, arguments: Mapping[str, Value], scope: Scope, nesting: int) -> None:
@@ -689,30 +676,31 @@ class SuiteReader:
             inner.names.update(_members_of(scope))
         for name, value in arguments.items():
             inner.bind(name, value)
-        self._whole(helper.body, inner, nesting + 1)
+        self._whole(helper.definition.body, inner, nesting + 1)
         if inner.receiver:
             scope.names.update(_members_of(inner))
 
     def _fixture_value(self, fixture: object, scope: Scope, nesting: int) -> Value:
         """Return what a fixture returns or yields; it must do nothing but assign names before that."""
         assert isinstance(fixture, Helper)
-        *before, last = fixture.body or (fixture.head,)
+        head, body = fixture.definition.head, fixture.definition.body
+        *before, last = body or (head,)
         inner = scope.child()
-        detail = f"{_name_of(fixture.head.node)!r} is a fixture that does more than to return a value"
+        detail = f"{_name_of(head.node)!r} is a fixture that does more than to return a value"
         node = last.node if isinstance(last, Statement) else None
         match node:
             case ast.Return(value=ast.expr() as value) | ast.Expr(value=ast.Yield(value=ast.expr() as value)):
-                is_plain = not _parameters(fixture.head.node) and nesting < MAX_NESTING
+                is_plain = not _parameters(head.node) and nesting < MAX_NESTING
             case _:
                 is_plain = False
         simple = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
         if not is_plain or not all(
             isinstance(each, Statement) and (isinstance(each.node, simple) or _is_no_op(each.node)) for each in before
         ):
-            self._run_unread(Partial(fixture.head, fixture.body), scope)
+            self._run_unread(fixture.definition, scope)
             return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
         self._whole(before, inner, MAX_NESTING)
-        return self._value(value, inner, fixture.head.text)
+        return self._value(value, inner, head.text)
 
     def _holds_test(self, pieces: Iterable[Piece], scope: Scope) -> bool:
         """Whether `pieces` hold a test, or a call of a helper that does."""
@@ -728,33 +716,26 @@ class SuiteReader:
         return f"only the first {self.max_cases} cases count"
 
     def _assert(self, statement: Statement, condition: ast.expr, scope: Scope) -> None:
-        try:
-            case = self._case_or_case_after_calls(condition, scope, statement)
-        except UnreadableError as error:
-            self._refuse(statement, scope, error)
-            return
-        self._add(statement, case)
-
-    def _refuse(self, statement: Statement, scope: Scope, error: UnreadableError) -> None:
-        self.reject(error.reason, statement.text, statement.line, error.detail)
-        self._apply([statement.node], scope, statement.text)
+        self._add(statement, scope, lambda: self._case_or_case_after_calls(condition, scope, statement))
 
     def _raising(self, statement: Statement, raising: Raising, scope: Scope) -> None:
-        try:
-            if raising.caught_as:
-                detail = "what an exception holds is not tested"
-                scope.bind(raising.caught_as, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
-            case = self._raising_case(raising, statement, scope)
-        except UnreadableError as error:
-            self._refuse(statement, scope, error)
-            return
-        self._add(statement, case)
+        if raising.caught_as:
+            detail = "what an exception holds is not tested"
+            scope.bind(raising.caught_as, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
+        self._add(statement, scope, lambda: self._raising_case(raising, statement, scope))
 
-    def _add(self, statement: Statement, case: TestCase) -> None:
+    def _add(self, statement: Statement, scope: Scope, read: Callable[[], TestCase]) -> None:
+        """Add the case that a statement states, or reject it."""
+        try:
+            case = read()
+        except UnreadableError as error:
+            self.reject(error.reason, statement.text, statement.line, error.detail)
+            self._apply([statement.node], scope, statement.text)
+            return
         if self.max_cases is not None and len(self.cases) >= self.max_cases:
             self.reject(RejectionReason.TOO_MANY, statement.text, statement.line, self._surplus)
-            return
-        self.cases.append(case)
+        else:
+            self.cases.append(case)
 
     def _assign(self, statement: Statement, targets: list[ast.expr], value: ast.expr, scope: Scope) -> None:
         pairs = [pair for target in targets for pair in _pairs(target, value, scope)]
@@ -804,10 +785,6 @@ class SuiteReader:
         else:
             self.reject(RejectionReason.NOT_AN_ASSERT, piece.text, piece.line, "not Python")
 
-    def _unreached(self, piece: Piece, ended_by: str) -> None:
-        place = piece.head if isinstance(piece, Partial) else piece
-        self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, f"never runs: it comes after {ended_by!r}")
-
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
         self._apply([statement.node], scope, statement.text)
         if isinstance(statement.node, _BINDING) and self.defined_name in effects_of([statement.node]).bound:
@@ -841,16 +818,26 @@ class SuiteReader:
         is_raised = raised_call(claim, self.entry_point) is not None
         sides = None if is_raised else self._sides(claim, inlined)
         if sides is None:
-            expression = claim if is_raised else _call_bool(claim, inlined)
-            written = self._written(statement, (*said, inlined.node), ())
-            return self._test_case(inlined, expression, ast.Constant(True), statement.line, written)
-        written = self._written(statement, *with_operands_before(claim, sides))
-        return self._test_case(inlined, *sides, statement.line, written)
-
-    def _written(
-        self, statement: Statement, entered: Sequence[ast.expr], answered: Sequence[ast.expr]
-    ) -> Written | None:
-        return None if self.places is None else self.places.gathered(statement.node, entered, answered)
+            expression: ast.expr = claim if is_raised else _call_bool(claim, inlined)
+            prediction: ast.expr = ast.Constant(True)
+            parts: Sequence[Sequence[ast.expr]] = ((*said, inlined.node), ())
+        else:
+            expression, prediction = sides
+            parts = with_operands_before(claim, sides)
+        text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
+        direct = is_direct(expression, self.entry_point) or (
+            self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
+        )
+        return TestCase(
+            expression=text,
+            prediction=predicted_text,
+            imports=inlined.imports,
+            direct=direct,
+            line=statement.line,
+            predicted=encoded_prediction(prediction, predicted_text),
+            calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
+            written=None if self.places is None else self.places.gathered(statement.node, *parts),
+        )
 
     def _raising_case(self, raising: Raising, statement: Statement, scope: Scope) -> TestCase:
         if not self.exceptions:
@@ -920,15 +907,8 @@ class SuiteReader:
 
     def _is_about_an_argument(self, condition: ast.expr) -> bool:
         """Whether a condition without a call of the function looks at something that an earlier call has got."""
-        before = self._before
-        if before is None:
-            return False
-        while before.n_given < len(before.pieces):
-            value = getattr(before.pieces[before.n_given].node, "value", None)
-            before.n_given += 1
-            before.given.update(map(_reference, value.args if isinstance(value, ast.Call) else ()))
-        before.given.discard("")
-        return bool(before.given) and any(_reference(part) in before.given for part in nodes_in(condition))
+        given = self._before.given if self._before is not None else ()
+        return bool(given) and any(_reference(part) in given for part in nodes_in(condition))
 
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
@@ -939,25 +919,6 @@ class SuiteReader:
         if left_calls and right_calls:
             return None
         return (left, right) if left_calls else (right, left)
-
-    def _test_case(
-        self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int, written: Written | None
-    ) -> TestCase:
-        text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
-        direct = is_direct(expression, self.entry_point) or self._is_closed(expression, inlined)
-        return TestCase(
-            expression=text,
-            prediction=predicted_text,
-            imports=inlined.imports,
-            direct=direct,
-            line=line,
-            predicted=encoded_prediction(prediction, predicted_text),
-            calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
-            written=written,
-        )
-
-    def _is_closed(self, expression: ast.expr, inlined: Inlined) -> bool:
-        return self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
 
 
 @lru_cache(maxsize=4096)
@@ -1004,18 +965,9 @@ def _statements(nodes: Iterable[ast.stmt], parent: Statement) -> tuple[Piece, ..
     return tuple(Statement(node, parent.source) for node in nodes)
 
 
-def _parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
-    """Yield the statements that were parsed."""
-    for piece in pieces:
-        if isinstance(piece, Partial):
-            yield from _parsed(piece.body)
-        elif isinstance(piece, Statement):
-            yield piece.node
-
-
 def _nested(pieces: Iterable[Piece]) -> Iterator[ast.AST]:
     """Yield the statements that were parsed and those within them, without visiting expressions."""
-    pending: list[ast.AST] = [*_parsed(pieces)]
+    pending: list[ast.AST] = [*parsed(pieces)]
     while pending:
         node = pending.pop()
         yield node
@@ -1033,10 +985,12 @@ def _modules_of(node: ast.AST) -> Iterator[str]:
             yield from (alias.asname or alias.name for alias in names)
 
 
-def _head(piece: Piece) -> Statement:
-    head = piece.head if isinstance(piece, Partial) else piece
-    assert isinstance(head, Statement)
-    return head
+def _definition(piece: Piece) -> Partial:
+    if isinstance(piece, Partial):
+        return piece
+    assert isinstance(piece, Statement)
+    assert isinstance(piece.node, DEFINITIONS)
+    return Partial(piece, _statements(piece.node.body, piece))
 
 
 def _bind_members(scope: Scope, name: str, value: Value) -> None:
@@ -1048,27 +1002,9 @@ def _name_of(node: ast.stmt) -> str:
     return node.name if isinstance(node, DEFINITIONS) else ""
 
 
-def _size(body: Iterable[Piece]) -> int:
-    """Return the number of nodes of a body, at least."""
-    return 1 + len(nodes_in(*(piece.node for piece in body if isinstance(piece, Statement))))
-
-
-def _assigned(piece: Piece) -> Iterator[str]:
-    if isinstance(piece, Statement) and isinstance(piece.node, ast.Assign | ast.AnnAssign):
-        for part in ast.walk(piece.node):
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                yield part.id
-
-
 def _given(node: ast.expr) -> list[ast.expr]:
     """Return the arguments of a call; none of other nodes."""
     return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
-
-
-def _arguments(node: ast.stmt) -> Iterator[ast.AST]:
-    assert isinstance(node, ast.Expr)
-    for part in _given(node.value):
-        yield from ast.walk(part)
 
 
 def _members_of(scope: Scope) -> dict[str, Value]:
@@ -1114,18 +1050,9 @@ def _numpy_assert(node: ast.expr, scope: Scope) -> str:
 
 def _full_name(node: ast.expr, scope: Scope) -> str:
     """Return the dotted name of the import that a node denotes; empty if it denotes none."""
-    attributes: list[str] = []
-    while isinstance(node, ast.Attribute):
-        attributes.append(node.attr)
-        node = node.value
-    value = scope.look_up(scope.place_of(node))
-    return ".".join((value.full_name, *reversed(attributes))) if isinstance(value, Imported | OfFramework) else ""
-
-
-def _root_of(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    root = root_of(node)
+    value = scope.look_up(root)
+    return value.full_name + ast.unparse(node).removeprefix(root) if isinstance(value, Imported | OfFramework) else ""
 
 
 def _reference(node: ast.AST) -> str:
@@ -1164,17 +1091,6 @@ def _unread_detail(node: ast.stmt) -> str:
 def _parameters(node: ast.stmt) -> list[str]:
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     return [argument.arg for argument in arguments_of(node.args)]
-
-
-def _defaults(node: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
-    positional = [*node.args.posonlyargs, *node.args.args]
-    yield from (
-        (argument.arg, default)
-        for argument, default in zip(reversed(positional), reversed(node.args.defaults), strict=False)
-    )
-    for argument, keyword_default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        if keyword_default is not None:
-            yield argument.arg, keyword_default
 
 
 def _pairs(target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[str | None, ast.expr]]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import UnreadableError
-from codea1_env.rules.reading.direct_calls import calls_of, entry_point_node
-from codea1_env.rules.reading.frameworks import row_of_param, whole_number
+from codea1_env.rules.reading.direct_calls import calls_of, number_node, refers_to, whole_number
+from codea1_env.rules.reading.frameworks import row_of_param
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.scopes import (
     ENTRY_POINT,
@@ -78,7 +78,7 @@ def _reference(node: ast.expr, scope: Scope) -> Value | None:
         case ast.Attribute(value=thing, attr=attribute) if method and attribute == method:
             if scope.look_up(scope.place_of(thing)) is INSTANCE:
                 return ENTRY_POINT
-    if name and _same_reference(node, entry_point_node(scope.entry_point)):
+    if name and refers_to(node, scope.entry_point):
         return ENTRY_POINT
     known = scope.look_up(scope.place_of(node))
     return known if known is INSTANCE or known is ENTRY_POINT or isinstance(known, Helper) else None
@@ -209,8 +209,7 @@ class Tables:
         numbers = [number for argument in args if (number := whole_number(argument)) is not None]
         if name == "range" and len(numbers) == len(args) <= 3:
             for number in range(*numbers) if numbers[2:] != [0] else ():
-                constant = ast.Constant(abs(number))
-                yield self._row(constant if number >= 0 else ast.UnaryOp(ast.USub(), constant), make)
+                yield self._row(number_node(number), make)
         elif name == "enumerate" and len(args) == 1 + len(numbers) <= 2:
             for number, row in enumerate(self._rows(args[0], make, in_file=in_file), *numbers):
                 yield Row(None, make, (Row(ast.Constant(number), make), row))
@@ -290,14 +289,3 @@ def _side_by_side(values: Sequence[Value]) -> Value:
         any(value.formatted for value in found),
         aliases,
     )
-
-
-def _same_reference(one: ast.AST, other: ast.AST) -> bool:
-    match one, other:
-        case ast.Name(id=a), ast.Name(id=b):
-            return a == b
-        case ast.Attribute(value=a, attr=x), ast.Attribute(value=b, attr=y):
-            return x == y and _same_reference(a, b)
-        case ast.Call(func=a, args=[], keywords=[]), ast.Call(func=b):
-            return _same_reference(a, b)
-    return False

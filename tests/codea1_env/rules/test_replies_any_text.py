@@ -118,6 +118,7 @@ HOSTILE = {
     "tests that are equal to themselves": "assert f(1) in (" + "f(1 + 1), " * 2_000 + ")",
     "long things in long lists": "assert [f(1)" + ", 1" * 5_000 + "] in (" + "[1], " * 5_000 + ")",
     "nested choices": "assert " + "(f(1) if " * 50 + "f(1)" + " else f(2))" * 50,
+    "nested lambdas": "x = " + "lambda: " * 1500 + "1\nassert f(x) == 1",
     "nested loops": "assert " + "[" * 50 + "f(1)" + " for i in [[1]]]" * 50 + " == 1",
     "carriage returns": "assert f(1)==1\r" * 200,
 }

@@ -68,6 +68,7 @@ def test_names_hide_nothing(way: str) -> None:
         *("all(f(i) >= 0 for i in range(10, 0, -3))", "all(f(x) == y for x, y in [(1, 2), (2, 3)])"),
         *("all(f(x) == y for x, y in zip([1, 2], (3, 4)))", "all(f(x) == y for x, y in {1: 2}.items())"),
         *("all(f(x) for i, x in enumerate(sorted([2, 1])))", "all(f([1, 2][i]) for i in range(len([1, 2])))"),
+        *("all(f(i) >= 0 for i in range(2 + 1))", "all(f(x) for x in [1] + [2] * (3 - 1))"),
         *("all(f(x) for x in [1] + [2] * 3)", "all(f(x) for x in [i * i for i in range(3)])"),
         "all(f(list(p)) == 6 for p in permutations([1, 2, 3]))",
         "all(f(a, b) == f(b, a) for a, b in itertools.product([1, 2], [3, 4]))",

@@ -217,6 +217,10 @@ def test_what_defines_the_function_once_more_is_no_part_of_the_tests(text):
     assert claims(block(f"{text}\nassert f(1) == 1")) == ["f(1) => 1"]
 
 
+def test_a_range_may_be_counted_by_sums_of_integers():
+    assert claims(block("for n in range(3 - 1, 2 * 2):\n    assert f(n) == n")) == ["f(2) => 2", "f(3) => 3"]
+
+
 def test_rows_beyond_the_last_case_are_too_many():
     suite = block(TABLE.format(rows=[(i, i) for i in range(10)]), tests_per_suite=3)
     assert len(suite.cases) == 3

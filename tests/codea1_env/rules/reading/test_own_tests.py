@@ -53,6 +53,10 @@ STAYS = {
         "def f(n):\n    return REG['g'](n)"
     ),
     "build": "T = []\ndef build():\n    for i in range(9): T.append(i)\nbuild()\ndef f(n): return T[n]",
+    "metaclass": (
+        "D = []\nclass M(type):\n    def __new__(c, *a):\n        D.append(1)\n        return type.__new__(c, *a)\n"
+        "class X(metaclass=M):\n    pass\ndef f(n):\n    return n\nassert f(len(D)) == 1"
+    ),
     "limit": "import sys\nsys.setrecursionlimit(9999)\n" + F,
     "fill": (
         "memo = {}\ndef fill(n): memo[n] = n\nfill(1)\ndef f(n):\n    if n in memo: return memo[n]\n"
