@@ -1,11 +1,12 @@
-"""Compares our sampler with `generate` of transformers, in batches of 16, and with vLLM, on two threads and bfloat16.
+"""Compares our sampler with `generate` of transformers, in batches of 16, and with vLLM, in bfloat16.
 
 python benchmarks/generation.py [--model FOLDER] [--vllm PYTHON] [--prompts 16] [--replies 4] [--length 700]
-    [--tokens 192] [--rounds 3]
+    [--tokens 192] [--rounds 3] [--threads 2]
 
-All ways take turns. The first token of each reply costs the reading of its prompt, all further ones are writing.
-Without `--model` it is a random model of 400,000 parameters. PYTHON is of an environment with vLLM, such as
-`build/adapters/vllm/bin/python` after `make vllm-test`.
+All ways take turns. Figures are processor time of all threads and processes, and wall-clock time. The first token of
+each reply costs the reading of its prompt, all further ones are writing. Without `--model` it is a random model of
+400,000 parameters. PYTHON is of an environment with vLLM, such as `build/adapters/vllm/bin/python` after
+`make vllm-test`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from measuring import machine, option_parser
+from measuring import TreeClock, machine, option_parser
 
 Prompts: TypeAlias = Sequence[Sequence[int]]
 Way: TypeAlias = Callable[[Prompts, int], object]
@@ -29,7 +31,7 @@ _END, _PAD, _BATCH = 1, 2, 16
 
 def main() -> None:
     options = _options()
-    torch.set_num_threads(2)
+    torch.set_num_threads(options.threads)
     if options.serve:
         _serve(_vllm(options.model))
         return
@@ -39,16 +41,28 @@ def main() -> None:
         ways["vLLM"] = _Remote(options.vllm, options.model)
     n_replies = options.prompts * options.replies
     print(f"{machine()}; {n_replies} replies of {options.tokens} tokens to {options.prompts} prompts", flush=True)
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    spent: dict[str, list[tuple[_Time, _Time]]] = {name: [] for name in ways}
+    clock = TreeClock()
     for round_ in range(options.rounds + 1):  # the first call of each is slower and not counted
         for name, way in ways.items():
-            prompts = _prompts(options, round_)
-            reading, whole = (_seconds(way, prompts, n) for n in (1, options.tokens if round_ else 2))
+            prompts = _prompts(options, round_)[: None if round_ else 2]
+            reading, whole = (_time(clock, way, prompts, n) for n in (1, options.tokens if round_ else 2))
             spent[name] += [(reading, whole)] if round_ else []
     for name, pairs in spent.items():
-        reading, whole = statistics.median(each[0] for each in pairs), statistics.median(each[1] for each in pairs)
-        speed = statistics.median(n_replies * (options.tokens - 1) / (each[1] - each[0]) for each in pairs)
-        print(f"{name:>8}: reads for {reading:.1f} s, writes {speed:.0f} tokens/s, together {whole:.1f} s")
+        for unit, times in {
+            "CPU-s": [(reading.cpu_s, whole.cpu_s) for reading, whole in pairs],
+            "s": [(reading.wall_s, whole.wall_s) for reading, whole in pairs],
+        }.items():
+            reading, whole = (statistics.median(column) for column in zip(*times, strict=True))
+            speed = n_replies * (options.tokens - 1) / (whole - reading)
+            facts = f"reads for {reading:.1f} {unit}, writes {speed:.1f} tokens/{unit}, together {whole:.1f} {unit}"
+            print(f"{name:>8}: {facts}")
+
+
+@dataclass(frozen=True)
+class _Time:
+    cpu_s: float
+    wall_s: float
 
 
 def _options() -> Any:
@@ -56,7 +70,7 @@ def _options() -> Any:
     parser.add_argument("--model", default="")
     parser.add_argument("--vllm", default="")
     parser.add_argument("--serve", action="store_true", help="what the process of --vllm is started with")
-    for name, default in {"prompts": 16, "replies": 4, "length": 700, "tokens": 192, "rounds": 3}.items():
+    for name, default in {"prompts": 16, "replies": 4, "length": 700, "tokens": 192, "rounds": 3, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
 
@@ -82,10 +96,10 @@ def _prompts(options: Any, round_: int) -> list[list[int]]:
     return [prompt for prompt in distinct for _ in range(options.replies)]
 
 
-def _seconds(way: Way, prompts: Prompts, n_tokens: int) -> float:
-    begun = time.perf_counter()
+def _time(clock: TreeClock, way: Way, prompts: Prompts, n_tokens: int) -> _Time:
+    begun, cpu = time.perf_counter(), clock.now()
     way(prompts, n_tokens)
-    return time.perf_counter() - begun
+    return _Time(clock.now().since(cpu).total_s, time.perf_counter() - begun)
 
 
 def _ours(model: Any) -> Way:
