@@ -58,7 +58,7 @@ class RolloutSettings(Shape):
     temperature: Positive = 1.0
     """Sampling temperature of training. There is no `top_p` or `top_k`: the loss trains the whole distribution."""
     sampling_batch_size: Count = 64
-    """Most responses that the sampler computes at a time."""
+    """Most responses sampled at a time."""
     overlap: Annotated[int, Field(ge=0, le=1, strict=True)] = 0
     """1: remote runners sample the next iteration while the learners work, with weights that are one iteration old."""
 
