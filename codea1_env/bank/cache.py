@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -25,7 +24,7 @@ from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
 from codea1_env.facts.verdicts import ProblemReport
-from codea1_env.records.whole_files import write_whole
+from codea1_env.records.whole_files import cache_folder, write_whole
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import ReportRecord
 from codea1_env.sandbox.interface import Limits
@@ -40,12 +39,6 @@ class _JudgedFile(BaseModel):
     judge_version: int = UNSTATED_JUDGE
     problem_id: str
     programs: tuple[ReportRecord, ...]
-
-
-def default_cache_folder() -> Path:
-    """Return `codea1-env/banks` below the user's cache folder (`XDG_CACHE_HOME`, or `~/.cache`)."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "codea1-env" / "banks"
 
 
 @cache
@@ -93,7 +86,7 @@ class BankCache:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Make a cache; None: the user's cache folder."""
-        self.folder = default_cache_folder() if folder is None else folder
+        self.folder = cache_folder("banks") if folder is None else folder
         self._has_warned = False
 
     def find(self, digest: str) -> ProblemReport | None:

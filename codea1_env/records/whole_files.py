@@ -108,6 +108,12 @@ def _unwritable(path: Path) -> Iterator[None]:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
+def cache_folder(name: str) -> Path:
+    """Return a folder of this project below the user's cache folder (`XDG_CACHE_HOME`, or `~/.cache`)."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "codea1-env" / name
+
+
 @contextmanager
 def new_folder(place: Path) -> Iterator[Path]:
     """Yield an empty folder, which replaces the one at `place` at the end of the block; if it raises, nothing changes.

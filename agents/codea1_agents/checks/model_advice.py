@@ -13,13 +13,15 @@ _TOO_EASY = 0.95
 
 
 def advice(report: ModelReport, problems: str) -> tuple[str, ...]:
-    """Return what follows from a report, most urgent first; the last sentence is the next step.
+    """Return what follows from a report, most urgent first: obstacles, the next step, and the limits of a training.
+
+    The last is the command of a training, or why this machine is too small for one.
 
     Args:
         report: what `check_model` returned.
         problems: source of the user's problems, for the commands.
     """
-    return (*_obstacles(report), _next_step(report, problems))
+    return (*_obstacles(report), _next_step(report, problems), *_training(report, problems))
 
 
 def _obstacles(report: ModelReport) -> Iterator[str]:
@@ -32,10 +34,10 @@ def _obstacles(report: ModelReport) -> Iterator[str]:
                 f"{role.n_unavailable} prompts of the {role.role} and --max-tokens {report.max_tokens} exceed the"
                 f" context of {facts.context} tokens: lower --max-tokens, or shorten the prompts (--prompts simple)."
             )
-        if role.n_replies and role.n_cut >= _MANY_CUT * role.n_replies:
+        if role.n_replies and role.seen.n_cut >= _MANY_CUT * role.n_replies:
             yield (
-                f"{role.n_cut} of {role.n_replies} replies of the {role.role} were cut at {report.max_tokens} tokens:"
-                " raise --max-tokens, and agents.*.max_tokens in training."
+                f"{role.seen.n_cut} of {role.n_replies} replies of the {role.role} were cut at {report.max_tokens}"
+                " tokens: raise --max-tokens, and agents.*.max_tokens in training."
             )
     if not facts.has_template:
         yield "It has no chat template, so its prompts are plain text; an instruction-tuned model follows them better."
@@ -56,19 +58,24 @@ def _next_step(report: ModelReport, problems: str) -> str:
     if passed > _TOO_EASY:
         return "Take harder problems: nearly all programs are right, so the groups of the coder have equal rewards."
     known = f" {passed:.0%} of its programs are right, so groups have unequal rewards." if not isnan(passed) else ""
-    return f"Train it: {_train_command(report, problems)}.{known}"
+    return f"Train it.{known}"
 
 
-def _train_command(report: ModelReport, problems: str) -> str:
-    """Return a command with the wording and the lengths of the check; those of `code-a1` are for tiny models."""
-    settings = {"rollout.prompts": report.task.prompts}
-    for role in ("coder", "tester"):
-        settings[f"agents.{role}.max_tokens"] = str(report.max_tokens)
-        if report.facts.context:
-            settings[f"agents.{role}.max_prompt_tokens"] = str(report.facts.context - report.max_tokens)
-    changes = " ".join(f"--set {key}={value}" for key, value in settings.items())
-    models = f"--coder {report.model} --tester {report.model}"
-    return f"codea1 train code-a1 {models} --problems {problems} --held-out HELD_OUT {changes}"
+def _training(report: ModelReport, problems: str) -> Iterator[str]:
+    proposal = report.proposal
+    for role in report.roles:
+        limits = proposal.lengths[role.role]
+        yield (
+            f"In training a prompt of the {role.role} has at most {limits.prompt} tokens, which cuts"
+            f" {limits.n_prompts_cut} of {len(role.seen.prompts)}, and a reply {limits.reply}, which cuts"
+            f" {limits.n_replies_cut} of {role.n_replies}."
+        )
+    if proposal.needs:
+        yield f"Training needs further packages: {proposal.needs}"
+    if proposal.size is not None and proposal.size.faults:
+        yield f"It cannot be trained here, not even in the smallest batches: {'; '.join(proposal.size.faults)}."
+    else:
+        yield proposal.command(report.model, problems)
 
 
 def _unreadable(roles: Sequence[RoleReport]) -> list[str]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from codea1_agents.evaluation.mutant_trials import MutantTrial
 from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.evaluation.zero_shot import ZeroShot, ZeroShotTask, zero_shot
-from codea1_agents.models.completions import Usage
+from codea1_agents.models.chat_format import ChatFormat, load_chat_format
+from codea1_agents.models.completions import Completion, CompletionAgent, EndedCompletion
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.play.named_agent import NamedAgent
+from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate
-from codea1_agents.train.sizing.model_memory import ModelMemory, memory_of
-from codea1_env.agent import AgentContext, Role, load_agent
+from codea1_agents.train.settings.modules import ROLES
+from codea1_agents.train.sizing.devices import devices_here
+from codea1_agents.train.sizing.proposing import Proposal, SeenLengths, propose
+from codea1_env.agent import AgentContext, Info, Observation, Role, load_agent
+from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import candidate_of
 from codea1_env.rules.reward_parts import right_cases
@@ -39,8 +44,7 @@ class RoleReport:
 
     role: Role
     n_replies: int
-    n_cut: int
-    """Replies that the token limit ended."""
+    seen: SeenLengths
     n_unavailable: int
     """Turns without a reply: the prompt and the longest reply exceed the context."""
     n_unreadable: int
@@ -62,8 +66,7 @@ class ModelReport:
     task: ModelTask
     facts: ModelFacts
     max_tokens: int
-    memory: ModelMemory | None
-    """None: the arithmetic does not know the architecture."""
+    proposal: Proposal
     roles: tuple[RoleReport, ...]
     figures: Mapping[str, Estimate]
     """`pass@1`, `validity`, `right_kill_rate`, `kill_rate`, as far as measured."""
@@ -75,15 +78,17 @@ def check_model(
     sandbox: Sandbox,
     task: ModelTask | None = None,
     *,
+    to_train_on: ProblemSet | None = None,
     phase: Callable[[str], object] = lambda _: None,
 ) -> ModelReport:
     """Let a model play each problem once as a coder and once as a tester.
 
     Args:
-        model: a folder, or an id on the HuggingFace hub.
+        model: a folder, a GGUF file or an id on the HuggingFace hub.
         problems: a few.
         sandbox: runs the programs.
         task: how.
+        to_train_on: problems whose prompts are measured; None: these few.
         phase: called with the name of each part when it begins.
 
     Raises:
@@ -94,31 +99,66 @@ def check_model(
     task, facts = task or ModelTask(), model_facts(model)
     max_tokens = task.max_tokens or facts.longest_reply()
     spec = f"transformers,model={model},prompts={task.prompts},max_tokens={max_tokens}"
-    inner = load_agent(spec, AgentContext(problems, sandbox, task.seed))
-    with closing(NamedAgent(inner, f"transformers({model})", seed=task.seed)) as agent:
-        phase(f"writing and judging {len(problems)} programs")
-        coder = zero_shot(problems, {"coder": agent}, sandbox, task)
-        after_coder: Usage = agent.inner.usage
-        phase(f"writing and judging {len(problems)} suites")
-        tester = zero_shot(problems, {"tester": agent}, sandbox, task)
-        after_both: Usage = agent.inner.usage
-    roles = (
-        _coder_report(problems, coder, after_coder.cut),
-        _tester_report(tester, after_both.cut - after_coder.cut),
-    )
-    prompt = max(1, facts.context - max_tokens) if facts.context else max_tokens
-    memory = memory_of(model, facts, prompt=prompt, reply=max_tokens)
-    return ModelReport(model, task, facts, max_tokens, memory, roles, coder.figures() | tester.figures())
+    inner: Any = load_agent(spec, AgentContext(problems, sandbox, task.seed))
+    watched = {role: _Watched(inner) for role in ROLES}
+    players = {role: NamedAgent(each, f"transformers({model})", seed=task.seed) for role, each in watched.items()}
+    phase(f"writing and judging {len(problems)} programs")
+    coder = zero_shot(problems, {"coder": players["coder"]}, sandbox, task)
+    phase(f"writing and judging {len(problems)} suites")
+    tester = zero_shot(problems, {"tester": players["tester"]}, sandbox, task)
+    chat = load_chat_format(model)
+    seen = {role: _seen(chat, to_train_on or problems, role, task, each.completions) for role, each in watched.items()}
+    proposal = propose(model, facts, seen, devices_here(), limit=max_tokens, prompts=task.prompts)
+    roles = (_coder_report(problems, coder, seen["coder"]), _tester_report(tester, seen["tester"]))
+    return ModelReport(model, task, facts, max_tokens, proposal, roles, coder.figures() | tester.figures())
 
 
-def _coder_report(problems: ProblemSet, found: ZeroShot, n_cut: int) -> RoleReport:
+class _Watched(CompletionAgent):
+    """Lets an agent reply, and keeps its completions."""
+
+    def __init__(self, inner: CompletionAgent) -> None:
+        self._inner = inner
+        self.completions: list[Completion] = []
+
+    def reset(self, seed: int) -> None:
+        self._inner.reset(seed)
+
+    def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:
+        for ended in self._inner.complete_stream(observations, infos):
+            if isinstance(ended.result, Completion):
+                self.completions.append(ended.result)
+            yield ended
+
+
+def _seen(
+    chat: ChatFormat, problems: ProblemSet, role: Role, task: ModelTask, replies: list[Completion]
+) -> SeenLengths:
+    """Return the lengths of the replies, and of the prompts to all problems; a tester's have the solution in them."""
+    wording, lengths = load_prompts(task.prompts), []
+    for problem in problems:
+        program = problem.solution if role == "tester" else ""
+        info = turn_info(
+            problem,
+            episode_id="",
+            role=role,
+            round_=0,
+            tests_per_suite=task.tests,
+            program=program,
+            tester_view="white_box",
+        )
+        lengths.append(len(chat.prompt_ids(wording.messages(observation_of(problem, 0, program), info))))
+    ended = tuple(each.completion_tokens for each in replies if not each.cut)
+    return SeenLengths(tuple(lengths), ended, len(replies) - len(ended))
+
+
+def _coder_report(problems: ProblemSet, found: ZeroShot, seen: SeenLengths) -> RoleReport:
     read = [sample for sample in found.samples if sample.reply is not None]
     unreadable = [sample for sample in read if not _program(problems, sample)]
     shown = read[0] if read else None
     return RoleReport(
         role="coder",
         n_replies=len(read),
-        n_cut=n_cut,
+        seen=seen,
         n_unavailable=len(found.samples) - len(read),
         n_unreadable=len(unreadable),
         faults=dict(Counter(each.verdict for each in read if each.verdict != "passed").most_common()),
@@ -138,7 +178,7 @@ def _coder_readings(problems: ProblemSet, sample: CoderSample) -> Iterator[str]:
     yield _sentence(f"golden tests: {_words(sample.verdict)}", sample.detail)
 
 
-def _tester_report(found: ZeroShot, n_cut: int) -> RoleReport:
+def _tester_report(found: ZeroShot, seen: SeenLengths) -> RoleReport:
     read = [trial for trial in found.trials if trial.reply is not None]
     judged = [trial for trial in read if trial.suites]
     shown = judged[0] if judged else None
@@ -146,7 +186,7 @@ def _tester_report(found: ZeroShot, n_cut: int) -> RoleReport:
     return RoleReport(
         role="tester",
         n_replies=len(read),
-        n_cut=n_cut,
+        seen=seen,
         n_unavailable=len(found.trials) - len(read),
         n_unreadable=sum(not any(right_cases(suite.cases) for suite in trial.suites) for trial in judged),
         faults=dict(Counter(each.reason.value for each in rejections).most_common()),

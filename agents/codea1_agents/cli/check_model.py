@@ -23,8 +23,10 @@ from codea1_agents.cli.options import (
     seed_of,
 )
 from codea1_agents.cli.progress import Progress
+from codea1_agents.models.gguf_files import GgufSource
 from codea1_agents.statistics import estimate_document
-from codea1_agents.train.sizing.model_memory import ModelMemory
+from codea1_agents.train.sizing.proposing import Proposal
+from codea1_agents.train.sizing.run_size import RunSize
 from codea1_env.problems import load_problems
 from codea1_env.rendering import harmless
 from codea1_env.sandbox import load_sandbox
@@ -42,7 +44,7 @@ class CheckModelOptions(Options):
       codea1 check model models/mine -p my.jsonl --max-tokens 512
     """
 
-    model: Annotated[str, Argument(help="Folder or hub id of a causal language model.")]
+    model: Annotated[str, Argument(help="Folder, GGUF file or hub id of a causal language model.")]
     problems: Problems = "starter"
     limit: Annotated[int, only_first()] = 8
     prompts: Prompts = "default"
@@ -55,6 +57,8 @@ class CheckModelOptions(Options):
     sandbox: SandboxName = "local"
 
 
+_MEASURED = 1000
+"""Most problems whose prompts are measured."""
 _NAMES = {
     "pass@1": "coder: pass@1",
     "validity": "tester: validity",
@@ -75,7 +79,8 @@ def run_check_model(options: CheckModelOptions) -> None:
     with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox:
         with Progress("loading the model", None, page) as progress:
             task = from_options(ModelTask, options)
-            report = check_model(options.model, problems, sandbox, task, phase=progress.begin)
+            measured = load_problems(options.problems, limit=max(_MEASURED, options.limit))
+            report = check_model(options.model, problems, sandbox, task, to_train_on=measured, phase=progress.begin)
         steps = advice(report, options.problems)
         _show(page, report, len(problems))
         for sentence in steps:
@@ -85,7 +90,7 @@ def run_check_model(options: CheckModelOptions) -> None:
             problems=problems_document(options.problems, problems),
             seed=options.seed,
             facts=asdict(report.facts),
-            memory_bytes=None if report.memory is None else asdict(report.memory),
+            memory_bytes=None if report.proposal.size is None else _bytes_by_kind(report.proposal.size),
             max_tokens=report.max_tokens,
             roles=[asdict(each) for each in report.roles],
             figures={name: estimate_document(each) for name, each in report.figures.items()},
@@ -107,25 +112,31 @@ def _facts(report: ModelReport) -> list[tuple[str, str]]:
     generation = ", ".join(facts.generation_ends) or "none"
     turns = f"turns of the template {facts.turn_end or 'none'}"
     return [
+        *_source(facts.source),
         ("architecture", f"{facts.architecture}, {facts.n_parameters:,} parameters, stored as {facts.dtype}"),
         ("context", f"{facts.context or 'unknown'} tokens; replies here at most {report.max_tokens}"),
         ("prompts", template),
         ("end tokens", f"tokenizer {facts.tokenizer_end or 'none'}; generation {generation}; {turns}"),
-        *_memory(report.memory),
+        *_memory(report.proposal),
     ]
 
 
-def _memory(memory: ModelMemory | None) -> list[tuple[str, str]]:
-    if memory is None:
-        return [("memory", "unknown for this architecture")]
-    return [
-        ("to sample", f"{_size(memory.sampling)}: weights, and the cache of {memory.ROWS} replies of full length"),
-        ("to train", f"{_size(memory.training)} per role, {_size(memory.training_lora)} with adapters, row by row"),
-    ]
+def _source(source: GgufSource | None) -> list[tuple[str, str]]:
+    if source is None:
+        return []
+    return [("converted from", f"{source.file} ({source.quantisation}), SHA-256 {source.sha256}")]
 
 
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.1f} MiB"
+def _memory(proposal: Proposal) -> list[tuple[str, str]]:
+    if proposal.size is None:
+        return [("memory", "unknown for this architecture, or these GPUs")]
+    needs = [f"{kind} {n_bytes / 1e9:.1f} GB" for kind, n_bytes in _bytes_by_kind(proposal.size).items()]
+    return [("to train", f"{', '.join(needs)}, by arithmetic, with the settings below")]
+
+
+def _bytes_by_kind(size: RunSize) -> dict[str, int]:
+    """Return the memory of each kind of process: on its GPU if it has one, else on the host."""
+    return {each.kind: each.device_bytes or each.host_bytes("later") for each in size.placement.processes}
 
 
 def _show_role(page: Page, role: RoleReport) -> None:
@@ -134,6 +145,6 @@ def _show_role(page: Page, role: RoleReport) -> None:
         page.say(f"  | {line}")
     for reading in role.readings:
         page.say(f"  {harmless(reading)}")
-    counts = [("replies", role.n_replies), ("cut", role.n_cut), ("without a reply", role.n_unavailable)]
+    counts = [("replies", role.n_replies), ("cut", role.seen.n_cut), ("without a reply", role.n_unavailable)]
     said = ", ".join(f"{n} {name}" for name, n in counts if n or name == "replies")
     page.say(f"  in all: {said}{'; ' + tally(role.faults.items()) if role.faults else ''}")

@@ -48,7 +48,7 @@ class SftOptions(SessionOptions):
       codea1 sft base -p tiny:train --role tester --prompts tiny --failing -o sft
     """
 
-    model: Annotated[str, Argument(help="Folder or hub id of the language model to fine-tune.")]
+    model: Annotated[str, Argument(help="Folder, GGUF file or hub id of the language model to fine-tune.")]
     out: Annotated[Path, output("Folder of the new model; must be new or empty.")]
     problems: Problems
     role: Annotated[str, Option(help="coder, tester, or both: one model for both roles.")] = "both"

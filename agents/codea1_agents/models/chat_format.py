@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_agents.models.model_files import loading_errors, model_folder, require_model
 from codea1_agents.prompts import Message, folded_system, plain_text
 from codea1_agents.prompts.templates import TURN_OF_USER
 from codea1_env.errors import UserError
@@ -214,7 +214,8 @@ def load_chat_format(model: str) -> ChatFormat:
     """Return the chat format of a model, without its weights, after a trial.
 
     Args:
-        model: a folder, or an id on the HuggingFace hub (its tokenizer is downloaded unless it is in the cache).
+        model: a folder, a GGUF file, or an id on the HuggingFace hub (its tokenizer is downloaded unless it is in the
+            cache).
 
     Raises:
         UserError: the model does not exist, its tokenizer cannot be loaded, or its chat template fails.
@@ -227,7 +228,7 @@ def load_chat_format(model: str) -> ChatFormat:
 
 
 def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
-    """Return the tokenizer of a model's folder or hub id, with padding on the left.
+    """Return the tokenizer of a model's folder, GGUF file or hub id, with padding on the left.
 
     transformers chooses the tokenizer's class by the model's type. For some types that class silently replaces the
     splitting rules of `tokenizer.json` (seen with transformers 5.23 and a Qwen2 model with other rules). This function
@@ -238,6 +239,7 @@ def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
     import transformers  # noqa: PLC0415  heavy, and an extra
     from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415  comes with transformers
 
+    place = str(model_folder(place))
     with loading_errors(f"model {place!r}, sought on {constants.ENDPOINT} as this machine's cache lacks it,"):
         if not Path(place).is_dir() and not isinstance(try_to_load_from_cache(place, "config.json"), str):
             get_session().head(constants.ENDPOINT, timeout=5.0)

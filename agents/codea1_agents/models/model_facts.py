@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from codea1_agents.models.chat_format import ChatFormat, load_chat_format
+from codea1_agents.models.gguf_files import GgufSource, read_source
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_env.errors import extra_needed
 
@@ -32,6 +34,8 @@ class ModelFacts:
     """End tokens of the model's generation settings."""
     turn_end: str
     """Token with which its chat template ends a reply; empty: none. It ends replies, too."""
+    source: GgufSource | None = None
+    """The GGUF file that it was converted from; None: it is a folder or an id."""
 
     def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
         """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
@@ -47,7 +51,7 @@ def model_facts(model: str) -> ModelFacts:
     """Return the facts about a model.
 
     Args:
-        model: a folder, or an id on the HuggingFace hub.
+        model: a folder, a GGUF file or an id on the HuggingFace hub.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
@@ -72,6 +76,7 @@ def model_facts(model: str) -> ModelFacts:
         has_template=chat.has_template,
         tokenizer_end=chat.tokenizer.eos_token or "",
         generation_ends=_generation_ends(place, chat),
+        source=read_source(Path(place)),
         turn_end="" if chat.turn_end is None else str(chat.tokenizer.convert_ids_to_tokens(chat.turn_end)),
     )
 

@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+from codea1_agents.models.gguf_files import ENDING, convert_gguf, digest_of_file, read_source
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError, extra_needed
 from codea1_env.records.file_errors import file_errors
-from codea1_env.records.whole_files import require_folder
+from codea1_env.records.locks import take_lock
+from codea1_env.records.whole_files import cache_folder, new_folder, require_folder
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_CONVERSION = 1
+"""Version of the conversion of GGUF files; another one has other folders."""
 
 
 HUB = "hub:"
@@ -24,7 +28,7 @@ _ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole 
 
 
 def require_model(agent: str, name: str, *, is_trained: bool = False) -> str:
-    """Return the folder's path or the hub id.
+    """Return the folder's path or the hub id; for a GGUF file, the folder into which it was converted.
 
     Args:
         agent: for errors: who needs it.
@@ -32,12 +36,13 @@ def require_model(agent: str, name: str, *, is_trained: bool = False) -> str:
         is_trained: whether it is to be trained, for which an adapter alone is refused.
 
     Raises:
-        UserError: no model was named.
-        BrokenInput: the folder is not a model, or the name is neither a folder nor a possible hub id.
+        UserError: no model was named, or a GGUF file's folder cannot be written.
+        BrokenInput: the folder or file is not a model, or the name is neither one of both nor a possible hub id.
+        MissingExtra: a GGUF file needs a package that is not installed.
     """
     if not name:
-        raise UserError(f"agent {agent!r} needs model=: a folder or an id on the HuggingFace hub")
-    folder = Path(name).expanduser()
+        raise UserError(f"agent {agent!r} needs model=: a folder, a GGUF file or an id on the HuggingFace hub")
+    folder = model_folder(name)
     if (folder / _ADAPTER).is_file():
         if is_trained:
             raise BrokenInput(
@@ -51,7 +56,9 @@ def require_model(agent: str, name: str, *, is_trained: bool = False) -> str:
             raise BrokenInput(f"{name!r} is a folder without {missing}, so it cannot be loaded as a model")
         return str(folder)
     if folder.is_file():
-        raise BrokenInput(f"{name!r} is a file, expected a folder with config.json, weights and a tokenizer")
+        raise BrokenInput(
+            f"{name!r} is a file, expected a {ENDING} file, or a folder with config.json, weights and a tokenizer"
+        )
     near = _nearest(folder)
     hint = f"; did you mean {str(near)!r}?" if near else ""
     if near and "/" not in name:  # old ids on the hub lack an owner, but each has a name with one, too
@@ -61,11 +68,39 @@ def require_model(agent: str, name: str, *, is_trained: bool = False) -> str:
     return name
 
 
+def model_folder(name: str) -> Path:
+    """Return the folder that a model's name means, if it is no hub id: the folder may be missing.
+
+    A GGUF file is converted, once for each content, into the user's cache.
+
+    Raises:
+        UserError, BrokenInput, MissingExtra: as `require_model`, about a GGUF file.
+    """
+    file = Path(name).expanduser()
+    if file.suffix.lower() != ENDING or file.is_dir():
+        return file
+    if not file.is_file():
+        raise BrokenInput(f"the file {name!r} does not exist")
+    with file_errors(file):
+        place = cache_folder("gguf") / f"{digest_of_file(file)[:32]}-{_CONVERSION}"
+    if read_source(place) is None:
+        with writing_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.with_suffix(".lock").open("ab") as lock:
+                take_lock(lock, wait=True)
+                if read_source(place) is None:
+                    with new_folder(place) as draft, loading_errors(f"model {name!r}"), no_progress_bars():
+                        convert_gguf(file, draft)
+    return place
+
+
 def model_digest(model: str) -> str:
-    """Return a digest of a model's directory; a hub id stands for itself."""
-    folder = Path(model).expanduser()
+    """Return a digest of a model's directory or GGUF file; a hub id stands for itself."""
+    folder = model_folder(model)
     if not folder.is_dir():
         return f"{HUB}{model}"
+    if (source := read_source(folder)) is not None:
+        return source.sha256[:16]
     found = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in (".safetensors", ".bin") or path.name in ("config.json", "tokenizer.json"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.models.model_files import model_folder
 from codea1_env.errors import UserError
 
 
@@ -123,14 +124,14 @@ def shape_of(model: str) -> ModelShape:
     """Return the shape of a model from its folder, the table of published shapes or the local cache of the hub.
 
     Args:
-        model: folder or hub id.
+        model: folder, GGUF file or hub id.
 
     Raises:
         UnknownShape: its configuration is not on this machine, or it has another architecture.
     """
     if model in PUBLISHED:
         return PUBLISHED[model]
-    file = Path(model).expanduser() / "config.json"
+    file = model_folder(model) / "config.json"
     if not file.is_file():
         file = _cached(model)
     try:

@@ -34,7 +34,7 @@ class _Request:
 
 
 class TransformersAgent(CompletionAgent):
-    """Generates with a causal model from a local folder or a hub id; a lock allows one call at a time.
+    """Generates with a causal model from a folder, a GGUF file or a hub id; a lock allows one call at a time.
 
     The random numbers of a reply depend only on the seed, the observation and its info, so a reply is the same in a
     batch and in a single call. The exception: padding can change the last bits of the model's arithmetic, which can
@@ -61,7 +61,7 @@ class TransformersAgent(CompletionAgent):
 
         Args:
             context: its seed is used if `seed` is None.
-            model: a folder, or an id on the HuggingFace hub (downloaded unless it is in the cache).
+            model: a folder, a GGUF file, or an id on the HuggingFace hub (downloaded unless it is in the cache).
             prompts: a wording's name, a file, or `Prompts`.
             temperature: 0: greedy.
             top_p: within (0, 1].

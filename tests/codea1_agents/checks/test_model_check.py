@@ -14,7 +14,8 @@ from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport,
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.statistics import Estimate
 from codea1_agents.train.grpo.causal_models import load_causal_model
-from codea1_agents.train.sizing.model_memory import memory_of
+from codea1_agents.train.settings.modules import ROLES
+from codea1_agents.train.sizing.proposing import Lengths, Proposal, SeenLengths
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
@@ -66,17 +67,11 @@ def test_a_model_plays_both_roles_and_its_replies_are_shown_as_they_were_read(
     assert coder.reply
     assert coder.readings[-1].startswith("golden tests: ")
     assert tester.readings
+    for role in found.roles:
+        assert len(role.seen.replies) + role.seen.n_cut == len(role.seen.prompts) == 3
+        assert all(0 < each <= 2 for each in role.seen.replies)
+    assert min(tester.seen.prompts) > 0
     assert found == check_model(phrase_folders["coder"], problems, sandbox, ModelTask(max_tokens=2, tests=2))
-
-
-def test_memory_follows_from_the_shape_and_is_unknown_for_other_architectures(tmp_path: Path) -> None:
-    place = str(chat_folder(tmp_path / "model", CHAT_TEMPLATE))
-    facts = model_facts(place)
-    found = memory_of(place, facts, prompt=900, reply=100)
-    assert found.sampling == 4 * facts.n_parameters + 64 * 1000 * 2 * 2 * 32 * 4  # 2 layers, one head of 32, float32
-    assert found.training > 20 * facts.n_parameters  # weights, gradients, two moments, reference
-    assert found.training_lora < found.training
-    assert memory_of(str(tmp_path / "nowhere"), facts, prompt=900, reply=100) is None
 
 
 FACTS = ModelFacts("X", 10**9, "bfloat16", 4096, True, "<end>", ("<end>",), "<end>")
@@ -86,17 +81,19 @@ def report(
     *, passed: float = 0.3, facts: ModelFacts = FACTS, n_cut: int = 0, n_unreadable: int = 0, n_unavailable: int = 0
 ) -> ModelReport:
     roles = tuple(
-        RoleReport(role, 8, n_cut, n_unavailable, n_unreadable, {})
+        RoleReport(role, 8, SeenLengths(n_cut=n_cut), n_unavailable, n_unreadable, {})
         for role in ("coder", "tester")  # type: ignore[arg-type]
     )
     figures = {"pass@1": Estimate(passed, nan, nan, 8, 8, 0)}
-    return ModelReport("M", ModelTask(), facts, 1024, None, roles, figures)
+    proposal = Proposal("laptop", dict.fromkeys(ROLES, Lengths(640, 0, 256, 2)), {"agents.base": "M"}, None)
+    return ModelReport("M", ModelTask(), facts, 1024, proposal, roles, figures)
 
 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (report(), "Train it: codea1 train code-a1 --coder M --tester M --problems P"),
+        (report(), "codea1 train laptop --base M --problems P"),
+        (report(), "a reply 256, which cuts 2 of 8"),
         (report(passed=0.0), "Warm-start it first (codea1 sft M -p P"),
         (report(passed=1.0), "harder problems"),
         (report(n_unreadable=4), "4 of 8 replies of the tester have no right test"),
@@ -110,5 +107,5 @@ def test_advice_follows_from_the_report(found: ModelReport, said: str) -> None:
     sentences = advice(found, "P")
     assert any(said in sentence for sentence in sentences)
     plain = advice(report(), "P")
-    assert len(plain) == 1
+    assert len(plain) == 4
     assert (sentences == plain) is (found == report())

@@ -104,7 +104,7 @@ class ModelSettings(ModelOptions):
     """
 
     path: str
-    """A directory or hub id of a causal language model."""
+    """A directory, GGUF file or hub id of a causal language model."""
     shares_base: bool = False
     """Whether the weights under its adapters are those of the other modules with this setting: in a process once."""
     with_reference: bool = True
@@ -157,7 +157,7 @@ def is_sharded(sharding: str, n_learners: int, models: Iterable[str]) -> bool:
     Args:
         sharding: as in `LearnerSettings`.
         n_learners: of the run.
-        models: folders or hub ids. A model of unknown shape counts nothing.
+        models: folders, GGUF files or hub ids. A model of unknown shape counts nothing.
     """
     if sharding != "auto" or n_learners < 2:
         return sharding == "full"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.models.model_files import HUB, model_digest
+from codea1_agents.models.gguf_files import read_source
+from codea1_agents.models.model_files import HUB, model_digest, model_folder
 from codea1_agents.play.versions import git_commit, installed_versions, processor_kind
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES
 from codea1_agents.train.loop.folder import last_checkpoint, record_in, require_lines, step_of, stored_run
@@ -58,6 +60,11 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
         if config.evaluation.every
         else "",
         "models": {name: model_digest(model) for name, model in models.items()},
+        "gguf": {
+            name: asdict(source)
+            for name, model in models.items()
+            if (source := read_source(model_folder(model))) is not None
+        },
     }
 
 

@@ -134,15 +134,19 @@ def _merged_tables(base: Settings, over: Mapping[str, Any]) -> Settings:
 
 
 def _without_replaced_players(base: Settings, over: Mapping[str, Any]) -> Settings:
-    """Remove the players that `over` replaces: a model by an agent, two models by a shared one."""
+    """Remove the players that `over` replaces: a model by an agent, two models by a shared one or a base."""
     agents, changes = base.get("agents"), over.get("agents")
     if not isinstance(agents, Mapping) or not isinstance(changes, Mapping):
         return dict(base)
     kept: dict[str, Any] = {}
     sets_shared = _sets_player(changes, "shared")
     sets_roles = _sets_player(changes, "coder") or _sets_player(changes, "tester")
+    sets_base = bool(changes.get("base"))
+    sets_model = sets_shared or any(_sets_player(changes, role, "model") for role in ("coder", "tester"))
     for name, options in agents.items():
-        is_replaced = _sets_player(changes, name) or (sets_roles if name == "shared" else sets_shared)
+        if name == "base" and sets_model:
+            continue
+        is_replaced = _sets_player(changes, name) or sets_base or (sets_roles if name == "shared" else sets_shared)
         if name in _PLAYERS and is_replaced and isinstance(options, Mapping):
             kept[name] = {key: value for key, value in options.items() if key not in ("model", "agent")}
         else:
@@ -150,9 +154,10 @@ def _without_replaced_players(base: Settings, over: Mapping[str, Any]) -> Settin
     return {**base, "agents": kept}
 
 
-def _sets_player(agents: Mapping[str, Any], name: str) -> bool:
+def _sets_player(agents: Mapping[str, Any], name: str, *kinds: str) -> bool:
     options = agents.get(name)
-    return name in _PLAYERS and isinstance(options, Mapping) and bool(options.get("model") or options.get("agent"))
+    wanted = kinds or ("model", "agent")
+    return name in _PLAYERS and isinstance(options, Mapping) and any(options.get(kind) for kind in wanted)
 
 
 def _pairs(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

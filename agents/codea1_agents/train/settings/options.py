@@ -63,7 +63,7 @@ class AgentOptions(ModelOptions):
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     model: str = ""
-    """Directory or hub id of a causal language model, which this run trains."""
+    """Directory, GGUF file or hub id of a causal language model, which this run trains."""
     agent: str = ""
     """An agent that this run does not train, by name and options as in `codea1 play`; instead of `model`."""
     frozen: Flag = False

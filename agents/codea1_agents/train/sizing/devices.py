@@ -79,6 +79,15 @@ def parse_devices(text: str) -> Devices:
     return Devices(n, meant[0])
 
 
+def processor_has_bfloat16() -> bool:
+    """Return whether this machine's processor has instructions for bfloat16; without them it computes in it slowly."""
+    try:
+        words = set(Path("/proc/cpuinfo").read_text("utf-8").split())
+    except OSError:
+        return False
+    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})  # the last: of Arm
+
+
 def devices_here() -> Devices | None:
     """Return the GPUs and the memory of this machine; None: there are GPUs that cannot be examined."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9

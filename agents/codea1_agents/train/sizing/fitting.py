@@ -76,7 +76,7 @@ def _single_changes(config: TrainingConfig, size: RunSize) -> Iterator[dict[str,
         _spread(size.devices.n_gpus),
     ]
     for changes in every:
-        yield {key: value for key, value in changes.items() if _present(config, key) != value}
+        yield {key: value for key, value in changes.items() if present_value(config, key) != value}
 
 
 def _spread(n_gpus: int) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def _spread(n_gpus: int) -> dict[str, Any]:
     }
 
 
-def _present(config: TrainingConfig, key: str) -> Any:
-    """Return the value of a key; None below a table that is not set."""
+def present_value(config: TrainingConfig, key: str) -> Any:
+    """Return the value of a dotted key; None below a table that is not set."""
     found: Any = config
     for part in key.split("."):
         found = getattr(found, part, None)

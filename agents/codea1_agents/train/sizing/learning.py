@@ -6,7 +6,7 @@ were derived from the allocations of a CPU, which a test and `benchmarks/trainin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,9 +63,19 @@ class SizedModule:
         return self.with_gradient if self.learns else 0
 
     @property
+    def adapters(self) -> int:
+        """Number of parameters of its adapters."""
+        return self.with_gradient if self.settings.lora else 0
+
+    @property
     def held(self) -> int:
         """Number of parameters of a learner, adapters included."""
-        return self.shape.parameters + (self.with_gradient if self.settings.lora else 0)
+        return self.shape.parameters + self.adapters
+
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of a learner's weights without adapters."""
+        return _NUMBER_BYTES[self.settings.base_dtype] * self.shape.parameters
 
     @property
     def compute_bytes(self) -> int:
@@ -107,6 +117,19 @@ class Part:
     """`start`: only until all processes have started; `later`: only after that."""
 
 
+def bases_bytes(modules: Sequence[SizedModule], bytes_of: Callable[[SizedModule], int], *, once: bool = True) -> int:
+    """Return the bytes of the weights without adapters; those that modules have in common count once.
+
+    Args:
+        modules: of one process.
+        bytes_of: the bytes of one module's.
+        once: False where each module holds its own, as in learners that shard.
+    """
+    shared = {id(each) for each in modules if once and each.settings.shares_base}
+    own = sum(bytes_of(each) for each in modules if id(each) not in shared)
+    return own + max((bytes_of(each) for each in modules if id(each) in shared), default=0)
+
+
 def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tuple[Part, ...]:
     """Return the memory of one learner, which trains all modules one after the other.
 
@@ -127,7 +150,7 @@ def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tu
 
     heaviest = max(learning, key=most_bytes)
     kept = kept_bytes(heaviest)
-    weights = FLOAT * sum(each.held for each in modules) // n_parts
+    weights = _weights_bytes(modules, once=not sharded) // n_parts
     has_buckets = cluster.learners > 1 and not sharded
     buckets = FLOAT * sum(each.with_gradient for each in modules) if has_buckets else 0
     adamw = 2 * FLOAT * sum(each.trained for each in learning) // n_parts
@@ -164,8 +187,13 @@ def loading_part(modules: Sequence[SizedModule], cluster: ClusterOptions) -> Par
     """Return what a learner that shards nothing loads into the host's memory before it goes to a GPU."""
     sharded = is_sharded(cluster.sharding, cluster.learners, [each.settings.path for each in modules])
     references = [each for each in modules if each.learns and each.settings.with_reference and not each.settings.lora]
-    loaded = FLOAT * sum(each.held for each in modules) + FLOAT * sum(each.shape.parameters for each in references)
+    loaded = _weights_bytes(modules, once=True) + FLOAT * sum(each.shape.parameters for each in references)
     return Part("models while they load", loaded * (cluster.gpus_per_learner > 0 and not sharded), 0, True, "start")
+
+
+def _weights_bytes(modules: Sequence[SizedModule], *, once: bool) -> int:
+    adapters = FLOAT * sum(each.adapters for each in modules)
+    return bases_bytes(modules, lambda each: each.base_bytes, once=once) + adapters
 
 
 def gathered_bytes(module: SizedModule) -> int:
@@ -241,8 +269,8 @@ def _has_parts(module: SizedModule) -> bool:
 
 
 def _layer_casts(module: SizedModule) -> int:
-    adapters = module.with_gradient // module.shape.layers if module.settings.lora else 0
-    return _casts(module, module.shape.linear_weights + adapters)
+    converted = 0 if module.settings.base_dtype == module.settings.autocast else module.shape.linear_weights
+    return _casts(module, converted + module.adapters // module.shape.layers)
 
 
 def _casts(module: SizedModule, weights: int) -> int:

@@ -17,6 +17,7 @@ from codea1_agents.train.sizing.learning import (
     MicroBatch,
     Part,
     SizedModule,
+    bases_bytes,
     first_learner_parts,
     learner_parts,
     loading_part,
@@ -193,11 +194,14 @@ def _processes(config: TrainingConfig, modules: Sequence[SizedModule], engines: 
     """Yield all processes in the order in which they start."""
     cluster, gpus = config.cluster, config.cluster.gpus_per_env_runner
     sleeps = cluster.placement == "colocated"
-    parts = runner_parts(modules, engines, sleeps=sleeps)
+    in_learner = not (cluster.env_runners or cluster.learners) and all(
+        each.settings.shares_base and each.settings.base_dtype == each.settings.sampling_dtype for each in modules
+    )
+    parts = runner_parts(modules, engines, sleeps=sleeps, in_learner=in_learner)
     for number in range(max(cluster.env_runners, 1)):
         yield Process("runner", number, gpus, parts, is_in_driver=not cluster.env_runners, sleeps=sleeps)
     if cluster.env_runners and not any(each.is_vllm for each in modules):  # RLlib keeps a runner in the driver, too
-        copies = Part("weights", sum(each.sampling_weights for each in modules))
+        copies = Part("weights", bases_bytes(modules, lambda each: each.sampling_weights))
         yield Process("driver", 0, gpus, (copies,), is_in_driver=True)
     if any(each.learns for each in modules):
         parts, gpus = (*learner_parts(modules, cluster), loading_part(modules, cluster)), cluster.gpus_per_learner

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_agents.train.grpo.settings import engine_share
-from codea1_agents.train.sizing.learning import CONTEXT_BYTES, FLOAT, Part, SizedModule
+from codea1_agents.train.sizing.learning import CONTEXT_BYTES, FLOAT, Part, SizedModule, bases_bytes
 
 _CACHE_GROWTH = 1.5
 """The cache of the engine `transformers` grows by half."""
@@ -60,33 +60,44 @@ def engines_of(modules: Sequence[SizedModule], gpu_bytes: float, gpu_share: floa
         gpu_bytes: memory of the runner's GPU; 0: it has none.
         gpu_share: share of the GPU that the runner may take; its engines have equal parts of it.
     """
-    share = engine_share(gpu_share, len(modules))
+    engines = _with_engine(modules)
+    share = engine_share(gpu_share, len(engines))
     return tuple(
         Engine(each, gpu_bytes * float(each.settings.engine_options.get("gpu_memory_utilization", share)))
-        for each in modules
+        for each in engines
         if each.is_vllm and gpu_bytes
     )
 
 
-def runner_parts(modules: Sequence[SizedModule], engines: Sequence[Engine], *, sleeps: bool) -> tuple[Part, ...]:
+def _with_engine(modules: Sequence[SizedModule]) -> list[SizedModule]:
+    """Return the modules without those that use the engine of another one, whose base they share."""
+    on_base = [each for each in modules if each.settings.shares_base and each.is_vllm]
+    return [each for each in modules if each not in on_base[1:]]
+
+
+def runner_parts(
+    modules: Sequence[SizedModule], engines: Sequence[Engine], *, sleeps: bool, in_learner: bool = False
+) -> tuple[Part, ...]:
     """Return the memory of one runner.
 
     Args:
         modules: all modules of the run.
         engines: result of `engines_of`. On a CPU, an engine gets what it needs.
         sleeps: whether the host holds the weights of engines while learners have the GPU.
+        in_learner: whether the weights that modules have in common are those of the learner in the same process.
     """
     own = [each for each in modules if not each.is_vllm]
-    served = [each for each in modules if each.is_vllm]
+    served = [each for each in _with_engine(modules) if each.is_vllm]
+    whole = [each for each in served if not each.adapters]  # a runner has only the adapters of the others
     served_bytes = sum(each.n_bytes for each in engines) if engines else sum(map(_least_bytes, served))
     return (
-        Part("weights", sum(each.sampling_weights for each in own)),
+        Part("weights", bases_bytes(own, lambda each: each.sampling_weights * (not in_learner))),
         Part("cache and logits", max(map(_sampler_bytes, own), default=0)),  # one module samples after the other
         Part("engines", int(served_bytes), len(engines) * _VLLM_GRAPHS),
         Part("CUDA contexts of engines", len(engines) * CONTEXT_BYTES, len(engines) * CONTEXT_BYTES),
         Part("a piece on its way to an engine", max(map(_shared_bytes, engines), default=0)),
-        Part("weights to hand over", sum(each.sampling_weights for each in served), is_on_host=True),
-        Part("weights of sleeping engines", sum(each.sampling_weights for each in modules) * sleeps, 0, True, "later"),
+        Part("weights to hand over", sum(each.sampling_weights for each in whole), is_on_host=True),
+        Part("weights of sleeping engines", sum(each.sampling_weights for each in served) * sleeps, 0, True, "later"),
         Part(
             "pieces of weights on their way", max(map(_piece_bytes, modules), default=0), is_on_host=True, when="later"
         ),
@@ -94,13 +105,16 @@ def runner_parts(modules: Sequence[SizedModule], engines: Sequence[Engine], *, s
 
 
 def _shared_bytes(engine: Engine) -> int:
-    """Return the bytes of a piece on the GPU, where an engine of one worker reads it; others read a file."""
-    by_file = engine.module.settings.handover_folder or _tensor_parallel(engine.module) > 1
-    return 0 if by_file else _piece_bytes(engine.module)
+    """Return the bytes of a piece on the GPU, where an engine of one worker reads it; others read files."""
+    module = engine.module
+    by_file = module.adapters or module.settings.handover_folder or _tensor_parallel(module) > 1
+    return 0 if by_file else _piece_bytes(module)
 
 
 def _piece_bytes(module: SizedModule) -> int:
     """Return the bytes of a piece that a runner receives, or of the file that its engine of vLLM loads."""
+    if module.adapters:
+        return FLOAT * module.adapters
     largest = module.sampling_bytes * module.shape.head_weights
     return max(int(module.settings.handover_piece_mb * 2**20), largest)
 

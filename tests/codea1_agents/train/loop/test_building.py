@@ -109,7 +109,7 @@ def test_an_agent_in_a_seat_and_a_shared_model_and_no_seat_is_taken_twice() -> N
     ("preset", "modules", "is_adapted"),
     [
         ("one-gpu", {"coder", "tester"}, False),
-        ("one-gpu-lora", {"shared"}, True),
+        ("one-gpu-lora", {"coder", "tester"}, True),
         ("node-lora", {"coder", "tester"}, True),
     ],
 )

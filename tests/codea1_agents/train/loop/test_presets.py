@@ -55,8 +55,10 @@ REPLACED: dict[str, Any] = {
     r"agents\.\w+\.engine_options": {},  # they are vLLM's
     r"agents\.\w+\.handover_folder": "",
 }
-"""Settings that have another value. `agents.ROLE.model` is the folder of a random model; problems that a preset leaves
-open are toys."""
+"""Settings that have another value. `agents.ROLE.model` or `agents.base` is the folder of a random model; problems that
+a preset leaves open are toys."""
+
+MODEL = r"agents\.(\w+\.model|base)"
 
 SMALL_VOCABULARY, REAL_VOCABULARY = 4096, 151_936
 """The second is that of Qwen2.5-Coder up to 3B."""
@@ -115,7 +117,7 @@ def reduced(config: TrainingConfig, stand_in: Callable[[str, str, str], str], pr
             table[key] = most if name == "evaluation.limit" else min(table[key], most)  # a limit of 0 is none
         elif (other := found(name, REPLACED)) is not None:
             table[key] = other
-        elif re.fullmatch(r"agents\.\w+\.model", name) and table[key]:
+        elif re.fullmatch(MODEL, name) and table[key]:
             table[key] = stand_in(name.split(".")[1], table[key], settings["game"]["problems"])
     return load_training(settings)
 
@@ -124,7 +126,7 @@ def kind(preset: str) -> str:
     """Return the settings that a preset has in common with those that train alike."""
     settings = flat(load_training(preset).model_dump())
     values = {name: table[key] for name, table, key in settings if not isinstance(table[key], dict)}
-    models = {name: bool(value) for name, value in values.items() if re.fullmatch(r"agents\.\w+\.model", name)}
+    models = {name: bool(value) for name, value in values.items() if re.fullmatch(MODEL, name)}
     return repr({name: value for name, value in (values | models).items() if not re.fullmatch(ALIKE, name)})
 
 
@@ -155,13 +157,17 @@ def test_it_trains_for_two_steps(name, stand_in, increments, tmp_path):
     assert all(math.isfinite(value) for each in figures for value in each.values())
     assert all(any(each.get(f"{role}_trained") for each in figures) for role in ROLES if learns(preset, role))
     assert ("evaluation" in done.lines[-1]) == bool(preset.evaluation.every)
-    with_models = {role for role in ROLES if getattr(preset.agents, role).model}
+    with_models = {role for role in ROLES if preset.agents.model_of(role)}
     assert done.models.keys() == (with_models if preset.checkpoints.export else set())
 
 
 def learns(config: TrainingConfig, role: str) -> bool:
     player = getattr(config.agents, role)
-    return bool(player.model) and not player.frozen and (role != "tester" or rules_of(config.game).reward.pays_tester)
+    return (
+        bool(config.agents.model_of(role))
+        and not player.frozen
+        and (role != "tester" or rules_of(config.game).reward.pays_tester)
+    )
 
 
 def test_each_exception_is_of_a_setting_that_some_preset_has() -> None:

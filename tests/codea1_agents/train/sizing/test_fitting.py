@@ -18,6 +18,7 @@ ON = ("1 x 24GB", "8 x 80GB", "8 x 96GB")
 FITS = {
     "one-gpu": ON,
     "one-gpu-lora": ON,
+    "laptop": ON,
     "node-lora": ON[1:],
     "paper-1.5b": ON[1:],
     "paper-3b": ON[1:],
@@ -72,7 +73,7 @@ def test_fewer_gpus_are_spread_anew_but_no_two_learners_share_one() -> None:
     sentence = advice(config, size_of(config, parse_devices("4 x 80GB")))
     assert "its processes request 8 GPUs" in sentence
     assert "it fits with cluster.env_runners=2" in sentence
-    found = size("one-gpu-lora", "1 x 80GB", "cluster.learners=2", "cluster.gpus_per_learner=0.3")
+    found = size("one-gpu-lora", "1 x 80GB", "cluster.learners=2", "cluster.gpus_per_learner=0.25")
     assert any("NCCL" in each for each in found.faults)
 
 
