@@ -71,8 +71,10 @@ def judged_trees(number: int) -> list[Any]:
     from codea1_env.problems import ProblemSet  # noqa: PLC0415
 
     made, settings = groups(number, 0), settings_of_paper()
-    coder = SimpleNamespace(answer=lambda ts: [Answer(made[t.tree].coder_replies[t.candidate]) for t in ts])
-    tester = SimpleNamespace(answer=lambda ts: [Answer(made[t.tree].tester_replies[t.candidate][t.suite]) for t in ts])
+    coder = SimpleNamespace(answer=lambda ts, _: [Answer(made[t.tree].coder_replies[t.candidate]) for t in ts])
+    tester = SimpleNamespace(
+        answer=lambda ts, _: [Answer(made[t.tree].tester_replies[t.candidate][t.suite]) for t in ts]
+    )
     problems = ProblemSet("workload", tuple(each.problem for each in made))
     shape = Shape(problems_at_once=number, keep_zero_std_groups=True)
     envs = GroupEnvs(GroupEnv, {}, problems=problems, rules=settings.rules, shape=shape, settings=settings)

@@ -336,14 +336,19 @@ def _drawn_at_once(logits: Tensor, uniform: Tensor, temperature: float, top_p: f
     target = uniform * cumulated[:, -1:]
     block = _reached(cumulated, target)
     inside = blocks[torch.arange(len(blocks), device=block.device), block.squeeze(-1)].to(uniform.dtype).cumsum(-1)
-    chosen = block * _BLOCK + _reached(inside, target - cumulated.gather(1, block) + sums.gather(1, block))
+    place = _reached(inside, target - cumulated.gather(1, block) + sums.gather(1, block))
+    chosen = (block * _BLOCK + place).clamp(max=logits.shape[1] - 1)
     return chosen, scaled.gather(-1, chosen) - largest - total.log()
 
 
 def _reached(cumulated: Tensor, target: Tensor) -> Tensor:
-    """Return the first place (B, 1) at which sums (B, n) exceed a target (B, 1), never one that adds nothing."""
+    """Return the first place (B, 1) at which sums (B, n) exceed a target (B, 1), never one that adds nothing.
+
+    Where the sums are no numbers, as after an update that broke the weights, it is the last one; the loss will say so.
+    """
     most = cumulated[:, -1:] * (1 - torch.finfo(cumulated.dtype).eps)
-    return torch.searchsorted(cumulated, target.clamp(min=0).minimum(most), right=True)
+    place = torch.searchsorted(cumulated, target.clamp(min=0).minimum(most), right=True)
+    return place.clamp(max=cumulated.shape[-1] - 1)
 
 
 def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:

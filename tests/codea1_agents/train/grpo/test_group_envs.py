@@ -98,7 +98,9 @@ def test_models_see_what_the_environment_shows(config: GRPOConfig, monkeypatch: 
 
     seen = []
     answer = ModelPlayer.answer
-    monkeypatch.setattr(ModelPlayer, "answer", lambda self, turns: seen.append(turns) or answer(self, turns))
+    monkeypatch.setattr(
+        ModelPlayer, "answer", lambda self, turns, *on_end: seen.append(turns) or answer(self, turns, *on_end)
+    )
     with built(config.environment(env=Shown).training(problems_per_step=1)) as algorithm:
         algorithm.train()
     coders, testers = seen
