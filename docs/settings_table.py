@@ -31,7 +31,10 @@ def tables() -> str:
         if section == "about":
             continue
         kind: Any = type(field.get_default(call_default_factory=True))
-        rows = [*rows_of(kind().coder, "agents.ROLE.")] if kind is AgentsOptions else [*rows_of(kind(), f"{section}.")]
+        rows = [*rows_of(kind(), f"{section}.")]
+        if kind is AgentsOptions:  # the roles have the same settings
+            of_both = [row for row in rows if row.startswith("| `agents.base`")]
+            rows = [*of_both, *rows_of(kind().coder, "agents.ROLE.")]
         if section == "game":
             rows += rows_of(preset("fixed"), "game.")
         found.append(f"## `[{section}]`\n\n{inspect.getdoc(kind)}\n\n{HEAD}{''.join(rows)}")

@@ -13,6 +13,7 @@ from codea1_agents.evaluation.zero_shot import ZeroShot, ZeroShotTask, zero_shot
 from codea1_agents.models.chat_format import ChatFormat, load_chat_format
 from codea1_agents.models.completions import Completion, CompletionAgent, EndedCompletion
 from codea1_agents.models.model_facts import ModelFacts, model_facts
+from codea1_agents.models.model_files import require_model
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate
@@ -96,6 +97,7 @@ def check_model(
         UserError: the model or the wording does not exist, or the chat template fails.
         SandboxError: the sandbox cannot be used at all.
     """
+    require_model("transformers", model, is_trained=True)
     task, facts = task or ModelTask(), model_facts(model)
     max_tokens = task.max_tokens or facts.longest_reply()
     spec = f"transformers,model={model},prompts={task.prompts},max_tokens={max_tokens}"

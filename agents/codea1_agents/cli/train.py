@@ -16,7 +16,7 @@ from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.loop.game import lone_groups
-from codea1_agents.train.settings.loading import load_training, with_overrides
+from codea1_agents.train.settings.loading import load_training, read_overrides, with_overrides
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables
@@ -120,8 +120,8 @@ def _changes(options: TrainOptions) -> dict[str, Any]:
         "evaluation.problems": options.held_out,
         "run.steps": options.steps,
     }
-    shortcuts = with_overrides({}, {key: value for key, value in named.items() if value})
-    return with_overrides(shortcuts, options.changes or ())
+    shortcuts = {key: value for key, value in named.items() if value}
+    return with_overrides({}, {**shortcuts, **dict(read_overrides(options.changes or ()))})
 
 
 def require_training() -> None:

@@ -117,7 +117,10 @@ class _Search:
         if isinstance(node, _STAYS) or node in self.own.values():
             return False
         is_alone = not self._kept_lines & {node.lineno, node.end_lineno}
-        found = is_alone and (_is_main_block(node) or self._exercises(node, is_top=True))
+        try:
+            found = is_alone and (_is_main_block(node) or self._exercises(node, is_top=True))
+        except RecursionError:  # Python 3.13 parses longer chains of `elif` than can be followed
+            found = False
         if not found:
             self._keep(node, [node])
         return found

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from math import nan
 from pathlib import Path
 
 import pytest
@@ -84,7 +83,7 @@ def report(
         RoleReport(role, 8, SeenLengths(n_cut=n_cut), n_unavailable, n_unreadable, {})
         for role in ("coder", "tester")  # type: ignore[arg-type]
     )
-    figures = {"pass@1": Estimate(passed, nan, nan, 8, 8, 0)}
+    figures = {"pass@1": Estimate(passed, 0.0, 1.0, 8, 8, 0)}
     proposal = Proposal("laptop", dict.fromkeys(ROLES, Lengths(640, 0, 256, 2)), {"agents.base": "M"}, None)
     return ModelReport("M", ModelTask(), facts, 1024, proposal, roles, figures)
 

@@ -34,7 +34,13 @@ from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rllib_settings import refusing, require_honoured
 from codea1_agents.train.grpo.rollout import require_group_env
 from codea1_agents.train.grpo.runners import evaluate_episodes
-from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, TrainingSettings, is_sharded
+from codea1_agents.train.grpo.settings import (
+    LoraSettings,
+    ModelSettings,
+    TrainingSettings,
+    is_sharded,
+    require_one_base,
+)
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_agents.train.ray_start import Wanted
 from codea1_env.agent import AgentSpec, require_agent
@@ -50,15 +56,6 @@ from codea1_env.sandbox import Limits, require_sandbox
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
 _DECLARED: tuple[Any, ...] = (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings)
-_OF_BASE = (
-    "path",
-    "base_dtype",
-    "sampling_dtype",
-    "rollout_engine",
-    "engine_options",
-    "handover_piece_mb",
-    "handover_folder",
-)
 _UNUSED = ("model", "optimizer")
 """Settings of RLlib's older algorithms that its dictionaries always have."""
 
@@ -563,20 +560,6 @@ def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int,
             elif module != role:
                 raise UserError(f"policy_mapping_fn: {role}s are {module!r}; modules are {', '.join(sorted(modules))}")
     return found
-
-
-def require_one_base(models: Mapping[str, ModelSettings]) -> None:
-    """Check that the modules on one base say the same of it.
-
-    Raises:
-        UserError: they do not.
-    """
-    sharing = [name for name, model in models.items() if model.shares_base]
-    for name in sharing[1:]:
-        for setting in _OF_BASE:
-            first, own = getattr(models[sharing[0]], setting), getattr(models[name], setting)
-            if own != first:
-                raise UserError(f"{sharing[0]} and {name} have one base, but {setting} is {first!r} and {own!r}")
 
 
 def require_colocation(config: Any) -> None:

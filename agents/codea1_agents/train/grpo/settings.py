@@ -36,6 +36,18 @@ _USED = 0.9  # share of a GPU's memory that all engines of a runner use together
 _CPU_CACHE_BYTES = 4 * 2**30  # caches of all engines of a runner on a CPU, whose memory is not the runner's alone
 
 
+_OF_BASE = (
+    "path",
+    "base_dtype",
+    "sampling_dtype",
+    "rollout_engine",
+    "engine_options",
+    "handover_piece_mb",
+    "handover_folder",
+)
+"""What modules on one base say alike."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoraSettings:
     """Low-rank adapters (arXiv 2106.09685). Only they train; the weights stay as they were loaded.
@@ -149,6 +161,20 @@ class ModelSettings(ModelOptions):
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dictionary for RLlib's `model_config`. `ModelSettings(**d)` restores these settings."""
         return asdict(self)
+
+
+def require_one_base(models: Mapping[str, ModelSettings]) -> None:
+    """Check that the modules on one base say the same of it.
+
+    Raises:
+        UserError: they do not.
+    """
+    sharing = [name for name, model in models.items() if model.shares_base]
+    for name in sharing[1:]:
+        for setting in _OF_BASE:
+            first, own = getattr(models[sharing[0]], setting), getattr(models[name], setting)
+            if own != first:
+                raise UserError(f"{sharing[0]} and {name} have one base, but {setting} is {first!r} and {own!r}")
 
 
 def is_sharded(sharding: str, n_learners: int, models: Iterable[str]) -> bool:

@@ -54,13 +54,13 @@ def load_training(
 
 def with_overrides(settings: Mapping[str, Any], overrides: Iterable[str] | Mapping[str, Any]) -> Settings:
     """Return nested tables with overrides applied; see `load_training`."""
-    found = dict(settings)
-    for key, value in _pairs(overrides):
+    changes: Settings = {}
+    for key, value in read_overrides(overrides):
         nested = value
         for part in reversed(key.split(".")):
             nested = {part: nested}
-        found = _merged(found, nested)
-    return found
+        changes = _merged_tables(changes, nested)  # what is set together contradicts itself, and is not replaced
+    return _merged(dict(settings), changes)
 
 
 def changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
@@ -160,7 +160,12 @@ def _sets_player(agents: Mapping[str, Any], name: str, *kinds: str) -> bool:
     return name in _PLAYERS and isinstance(options, Mapping) and any(options.get(kind) for kind in wanted)
 
 
-def _pairs(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def read_overrides(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield dotted keys and values.
+
+    Raises:
+        UserError: a text is not `section.key=value`.
+    """
     if isinstance(overrides, Mapping):
         yield from overrides.items()
         return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Literal
 
 from codea1_agents.models.model_files import require_model
 from codea1_agents.train.declared import values_of
 from codea1_agents.train.grpo.hyperparameters import LengthSettings
-from codea1_agents.train.grpo.settings import LoraSettings, ModelOptions, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelOptions, ModelSettings, require_one_base
 from codea1_agents.train.settings.options import AgentOptions, TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
@@ -22,9 +23,15 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
         UserError: a role has both a model and an agent, a shared model or a base comes with another player, or a path
             holds no model.
     """
+    agents, roles = config.agents, "set agents.coder.lora and agents.tester.lora"
+    if not agents.shared.model and (changed := _changed_options(agents.shared)):
+        raise UserError(f"agents.shared.{changed[0]}: there is no agents.shared.model, so it would change nothing")
+    if agents.base and (named := [role for role in (*ROLES, "shared") if getattr(agents, role).model]):
+        raise UserError(f"agents.{named[0]}.model: agents.base is the model of both roles; {roles}")
     found = {module: model for module in (*ROLES, "shared") if (model := _model_settings(config, module))}
-    if config.agents.base and ("shared" in found or not found):
-        raise UserError("agents.base is the model of the coder and the tester, each with its lora; found neither")
+    if agents.base and not found:
+        raise UserError("agents.base is the model of the coder and the tester, and agents play both")
+    require_one_base(found)
     if config.agents.shared.agent:
         raise UserError("agents.shared.agent: agents that do not learn are set per role")
     if "shared" in found:
@@ -34,12 +41,17 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
     return found
 
 
+def _changed_options(options: AgentOptions) -> list[str]:
+    """Return the names of the options of a model that are not the defaults. Lengths are also those of the roles."""
+    usual = AgentOptions()
+    names = (each.name for each in fields(AgentOptions) if not each.name.startswith("max_"))
+    return [name for name in names if name != "agent" and getattr(options, name) != getattr(usual, name)]
+
+
 def _model_settings(config: TrainingConfig, module: str) -> ModelSettings | None:
     options: AgentOptions = getattr(config.agents, module)
     if options.model and options.agent:
         raise UserError(f"agents.{module}: either model or agent, not both")
-    if config.agents.base and options.model:
-        raise UserError(f"agents.{module}.model: agents.base is the model of both roles; set agents.{module}.lora")
     path = config.agents.model_of(module)
     if not path:
         return None

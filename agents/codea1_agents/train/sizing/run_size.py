@@ -25,6 +25,7 @@ from codea1_agents.train.sizing.learning import (
 from codea1_agents.train.sizing.placement import Placement, Process, placed, with_contexts
 from codea1_agents.train.sizing.sampling import VLLM_ROWS, Engine, engines_of, runner_parts
 from codea1_agents.train.sizing.timing import MEAN_PROMPT, MEAN_REPLY, RoleWork, StepSeconds, assumptions, step_seconds
+from codea1_env.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ def size_of(config: TrainingConfig, devices: Devices) -> RunSize:
         UnknownShape: a model's shape is unknown here.
     """
     models = models_of(config)
+    if all(getattr(config.agents, name).frozen for name in models):
+        raise UserError("nothing learns: every model is frozen, or there is none")
     work = tuple(_work(config, models))
     modules = {name: _module(config, name, settings, work) for name, settings in models.items()}
     gpus_per_runner = config.cluster.gpus_per_env_runner

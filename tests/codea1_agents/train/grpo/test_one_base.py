@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import tomli_w
 
 from tests.support.grpo import (
     ON_RAY,
@@ -29,6 +31,9 @@ pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed"
 import torch
 
 from codea1_agents.train.grpo import LoraSettings, ModelSettings
+from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.sizing.devices import devices_here
+from codea1_agents.train.sizing.run_size import size_of
 from codea1_env.errors import UserError
 
 pytestmark = ON_RAY
@@ -164,6 +169,29 @@ def test_rollouts_are_those_of_two_bases(config: Any) -> None:
 def test_what_makes_no_base_is_refused(models: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         learning({"coder": "m"}).llm_agents(**models)
+
+
+@pytest.mark.parametrize(
+    ("agents", "changes", "message"),
+    [
+        ({"base": "M", "coder": {"model": "M"}}, [], r"agents\.coder\.model: agents\.base is the model of both roles"),
+        ({"base": "M", "shared": {"model": "M"}}, [], r"agents\.shared\.model: .*set agents\.coder\.lora and"),
+        ({"base": "M", "shared": {"frozen": True}}, [], r"agents\.shared\.frozen: there is no agents\.shared\.model"),
+        ({"base": "M", "shared": {"lora": {"rank": 4}}}, [], r"agents\.shared\.lora: there is no"),
+        ({"base": "M"}, ["agents.base=M", "agents.tester.model=M"], r"agents\.tester\.model: agents\.base is"),
+        ({"base": "M", "coder": {"sampling_dtype": "bfloat16"}}, [], "have one base, but sampling_dtype is"),
+        ({"base": "M", "coder": {"frozen": True}, "tester": {"frozen": True}}, [], "nothing learns"),
+        ({"coder": {"agent": "reference"}, "tester": {"agent": "fuzz"}}, [], "nothing learns"),
+    ],
+)
+def test_settings_of_a_base_that_contradict_each_other_are_refused_without_loading(
+    phrase_folders: dict[str, str], agents: dict[str, Any], changes: list[str], message: str
+) -> None:
+    folder = phrase_folders["coder"]
+    text = tomli_w.dumps({"game": {"problems": "starter"}, "agents": agents}).replace('"M"', f'"{folder}"')
+    config = load_training(tomllib.loads(text), [each.replace("=M", f"={folder}") for each in changes])
+    with pytest.raises(UserError, match=message):
+        size_of(config, devices_here())
 
 
 def test_roles_on_one_base_say_the_same_of_it(phrase_folders: dict[str, str]) -> None:
