@@ -18,7 +18,6 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
-from safetensors.torch import save_file
 from torch import Tensor
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
@@ -101,6 +100,8 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
         UserError: all weights of the module were trained, or the model under the adapter is gone.
         ValueError: the state is that of another model.
     """
+    from safetensors.torch import save_file  # noqa: PLC0415  comes with transformers
+
     if settings.lora is None:
         raise UserError(f"{settings.path}: all of its weights were trained, so there is no adapter to export alone")
     model = _empty(settings)
