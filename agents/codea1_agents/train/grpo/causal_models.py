@@ -73,15 +73,17 @@ class FrozenBase:
         self._model = model.requires_grad_(False)
 
     def new_model(self) -> Any:
-        """Return a model with the tensors of this one."""
-        return copy.deepcopy(self._model, {id(weight): weight for weight in self._model.parameters()})
+        """Return a model with the tensors of this one, which keeps them known to the process."""
+        model = copy.deepcopy(self._model, {id(weight): weight for weight in self._model.parameters()})
+        model.frozen_base = self
+        return model
 
 
 _BASES: WeakValueDictionary[tuple[str, str, bool], FrozenBase] = WeakValueDictionary()
 
 
 def frozen_base(path: str, dtype: str, *, on_gpu: bool = False) -> FrozenBase:
-    """Return the weights of a model that this process has, or load them. They stay as long as somebody keeps them.
+    """Return the weights of a model that this process has, or load them. They stay as long as a model uses them.
 
     Args:
         path: a directory or hub id.
@@ -226,12 +228,11 @@ def plain_tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
         yield plain, _merged(layers[place], tensor) if is_wrapped and rest == "weight" else tensor
 
 
-def peft_tensors(model: Any, lora: LoraSettings) -> dict[str, Tensor]:
-    """Return an adapter's tensors in float32 with their names in a file of peft; its scale is in those of `lora_B`."""
-    scale = lora.alpha / lora.rank
+def peft_tensors(tensors: Mapping[str, Tensor], scale: float = 1.0) -> dict[str, Tensor]:
+    """Return an adapter's tensors with their names in a file of peft; those of `lora_B` times a scale."""
     return {
         name.replace(f".{ADAPTER}.", "."): tensor.detach().cpu() * (scale if ".lora_B." in name else 1.0)
-        for name, tensor in untied(model).items()
+        for name, tensor in tensors.items()
     }
 
 

@@ -28,7 +28,6 @@ from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
     ADAPTER,
     Abilities,
-    FrozenBase,
     ResponsePass,
     TokenFigures,
     adapted,
@@ -41,6 +40,7 @@ from codea1_agents.train.grpo.causal_models import (
     load_generation_config,
     mesh_of_learners,
     part_of,
+    peft_tensors,
     policies_of,
     save_plain,
     set_attention,
@@ -111,7 +111,7 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
     config.base_model_name_or_path = str(Path(place).absolute()) if Path(place).is_dir() else place
     config.inference_mode = True
     config.save_pretrained(str(folder))
-    tensors = {name.replace(f".{ADAPTER}.", "."): tensor_of(array) for name, array in state.items()}
+    tensors = peft_tensors({name: tensor_of(array) for name, array in state.items()})
     save_file(tensors, Path(folder, "adapter_model.safetensors"), {"format": "pt", "base_digest": model_digest(place)})
     load_tokenizer(place).save_pretrained(str(folder))
 
@@ -119,14 +119,11 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
 def _built(settings: ModelSettings, dtype: str) -> Any:
     if settings.lora is None:
         return load_causal_model(settings.path, dtype=dtype)
-    base = _base(settings, dtype)
-    model = load_causal_model(settings.path, dtype=dtype) if base is None else base.new_model()
+    if settings.shares_base:
+        model = frozen_base(settings.path, dtype, on_gpu=settings.on_gpu).new_model()
+    else:
+        model = load_causal_model(settings.path, dtype=dtype)
     return adapted(model, settings.lora)
-
-
-def _base(settings: ModelSettings, dtype: str) -> FrozenBase | None:
-    """Return the weights that several modules of a process have in common; None if a module has its own."""
-    return frozen_base(settings.path, dtype, on_gpu=settings.on_gpu) if settings.shares_base else None
 
 
 def _empty(settings: ModelSettings) -> Any:
@@ -156,7 +153,6 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if self.inference_only and settings.rollout_engine == "vllm" and settings.lora is not None:
             self.model = _only_adapter(settings)
             return
-        self._kept_base = None if settings.sharded else _base(settings, self._dtype)
         if self.inference_only:
             self.model = _built(settings, self._dtype).requires_grad_(False)
             set_attention(self.model, self.settings.attention)

@@ -24,7 +24,7 @@ from torch import Tensor
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.models.sampling import OnEnd, Response, Rows, SamplingRules, require_prompts, uncounted
 from codea1_agents.train.failures import StaleWeights
-from codea1_agents.train.grpo.causal_models import peft_tensors, plain_tensors
+from codea1_agents.train.grpo.causal_models import peft_tensors, plain_tensors, untied
 from codea1_agents.train.grpo.sampling import single_seed
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, memory_options
 from codea1_agents.train.grpo.weights import checksum, in_pieces, require_equal, sum_in_place
@@ -257,7 +257,8 @@ class VllmAdapter(VllmEngine):
         self._request = None
         if before is not None:
             self._engine.llm_engine.remove_lora(before.lora_int_id)
-        tensors = {name: tensor.to(dtype) for name, tensor in peft_tensors(self._model, lora).items()}
+        scaled = peft_tensors(untied(self._model), lora.alpha / lora.rank)
+        tensors = {name: tensor.to(dtype) for name, tensor in scaled.items()}
         facts = {"peft_type": "LORA", "r": lora.rank, "lora_alpha": lora.rank, "bias": "none"}  # the scale is in them
         with self._folder() as place:
             save_file(tensors, str(Path(place) / "adapter_model.safetensors"))
