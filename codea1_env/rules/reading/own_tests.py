@@ -5,12 +5,16 @@ if what the definitions compute cannot depend on it: it binds no name that is re
 names changes anything that outlives the call. There are two exceptions. What a call of the entry point changes, any
 test of the program changes, too: so asserts and prints may call it. And a block under `__name__ == "__main__"` does
 not run. Whatever is not known to be harmless stays: registrations, tables that are filled, settings of modules.
+
+Models that write tests of their own often write them until their tokens are used up, so that the last one is cut; and
+some tests are no Python. Such an end of a program is left out by its lines, since it has no tree.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -30,6 +34,26 @@ _RUNS_TESTS = frozenset(_TEST_TOOLS.split())
 _CACHES = frozenset({"cache", "lru_cache", "cached_property"})
 _MUTABLE = (ast.Call, ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Set, ast.SetComp)
 _IMMUTABLE = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.expr_context)
+
+_STARTS_TEST = r"assert\b|print *\(|if +__name__\b|{name}(?:\(\))?[.(]"
+_GOES_ON = (" ", "\t", "#", ")", "]", "}")
+
+
+def without_unreadable_tests(program: str, entry_point: str) -> str:
+    """Return a program, which does not parse, up to the tests at its end; whole if it has none there.
+
+    These are lines without a margin that start an assert, a print, a call of the entry point or a block under
+    `__name__`, and what stands between them with a margin or in comments. The rest need not parse either.
+    """
+    lines = program.split("\n")
+    starts_test = re.compile(_STARTS_TEST.format(name=re.escape(read_entry_point(entry_point).name)))
+    first = len(lines)
+    for number, line in reversed([*enumerate(lines)]):
+        if starts_test.match(line):
+            first = number
+        elif line and not line.startswith(_GOES_ON):
+            break
+    return "\n".join(lines[:first])
 
 
 def find_own_tests(program: str, tree: ast.Module, entry_point: str, budget: TextBudget) -> list[ast.stmt]:

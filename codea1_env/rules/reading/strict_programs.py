@@ -26,7 +26,7 @@ from types import EllipsisType
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, free_names, parse
 from codea1_env.rules.reading.answers import Block, Fenced, without_margin
-from codea1_env.rules.reading.own_tests import find_own_tests, without_statements
+from codea1_env.rules.reading.own_tests import find_own_tests, without_statements, without_unreadable_tests
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _BUILTINS = frozenset(dir(builtins))
@@ -49,7 +49,7 @@ class Program:
 
     text: str
     n_own_tests: int = 0
-    """How many statements of it have been left out, since they only test it."""
+    """How many statements have been left out, since they only test it; an end that is no Python counts as one."""
 
 
 def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> Program:
@@ -59,9 +59,13 @@ def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> Progra
     """
     search = _Search(entry_point, budget)
     text = search.program(fenced)
-    tree = search.tree(text) if entry_point else None
+    tree, n_unreadable = search.tree(text) if entry_point else None, 0
+    if entry_point and tree is None:
+        shorter = without_unreadable_tests(text, entry_point)
+        if shorter != text and search.tree(shorter) is not None and search.mentions_definition(shorter):
+            text, tree, n_unreadable = shorter, search.tree(shorter), 1
     tests = [] if tree is None else find_own_tests(text, tree, entry_point, budget)
-    return Program(_tidy(without_statements(text, tests) if tests else text), len(tests))
+    return Program(_tidy(without_statements(text, tests) if tests else text), len(tests) + n_unreadable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class _Search:
     def program(self, fenced: Fenced) -> str:
         """Return the program with its own tests."""
         blocks = [block for block in fenced.blocks if block.may_be_python]
-        defining = [block for block in blocks if self._mentions_definition(block.text)]
+        defining = [block for block in blocks if self.mentions_definition(block.text)]
         whole = [block for block in defining if not self._is_stub(block.text)]
         if whole and len(blocks) == 1:  # most replies
             return whole[0].text
@@ -125,7 +129,8 @@ class _Search:
     def _best_block(self, blocks: list[Block]) -> Block:
         return next((block for block in reversed(blocks) if self._defines_something(block.text)), blocks[0])
 
-    def _mentions_definition(self, text: str) -> bool:
+    def mentions_definition(self, text: str) -> bool:
+        """Whether a text defines the entry point, or seems to."""
         if not self.entry_point:
             return False
         tree = self.tree(text)
@@ -140,7 +145,7 @@ class _Search:
     def _run_outside(self, text: str) -> _Run:
         """Return the best program outside the blocks; an empty text if there is none."""
         if self._defines_something(text):
-            return _Run(text, self._mentions_definition(text))
+            return _Run(text, self.mentions_definition(text))
         if not self.entry_point and self._code(text.split("\n")):  # a program need not define anything
             return _Run(text)
         runs = self._runs(text)

@@ -109,6 +109,35 @@ STAYS = {
 }
 
 
+UNREADABLE = {  # what follows a program, and is no Python
+    "cut in a list": "assert f(1) == 2\nassert f(2) == [1, 2,",
+    "cut in a text": "assert f('a') == 'must",
+    "cut in a print": "print(f(2))  # 4\nprint(f(",
+    "cut in a main block": "if __name__ == '__main__':\n    assert f(1) == 2\n    assert f(2) == [",
+    "an equals sign lacks": "assert f(1) = 2\nassert f(2) == 5\n",
+    "closed in a line of its own": "assert f(1) == [\n    1,\n]\n# and\nf(3",
+}
+UNREADABLE_PROGRAMS = {
+    "the program is cut": "def f(n):\n    return (n *",
+    "cut in a helper": F + "assert f(1) == 1\ndef g(n):\n    return (n",
+    "cut in a table": F + "T = [1, 2,",
+    "wrong before its tests": "def f(n) return n\nassert f(1) == 2\nassert f(2) == [",
+    "within a docstring": 'def f(n):\n    """\nassert f(1) == 2\n    """\n    return (n',
+}
+
+
+@pytest.mark.parametrize("tests", UNREADABLE.values(), ids=UNREADABLE)
+def test_tests_at_the_end_that_are_no_python_are_left_out(tests):
+    candidate = read_candidate(f"```python\n{F}\n{tests}", Reading.STRICT, entry_point="f")
+    assert (candidate.program, candidate.n_own_tests > 0) == (F.rstrip("\n"), True)
+
+
+@pytest.mark.parametrize("program", UNREADABLE_PROGRAMS.values(), ids=UNREADABLE_PROGRAMS)
+def test_a_program_that_is_no_python_itself_stays_whole(program):
+    candidate = read_candidate(f"```python\n{program}", Reading.STRICT, entry_point="f")
+    assert (candidate.program, candidate.n_own_tests) == (program, 0)
+
+
 @pytest.mark.parametrize("program", LEFT_OUT.values(), ids=LEFT_OUT)
 def test_what_only_exercises_the_definitions_is_left_out_and_counted(program):
     entry_point = "S().f" if "class S" in program else "f"
