@@ -15,6 +15,7 @@ from codea1_agents.cli.options import NoProgress, Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training
 from codea1_agents.evaluation.canvas import require_drawing
+from codea1_agents.models.model_files import model_digest
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.plugins import also_typed
@@ -48,6 +49,10 @@ class ExperimentOptions(Options):
         str,
         Option(help="Run only these systems or cells (SYSTEM/base-B/seed-S, with commas), and those that they need."),
     ] = ""
+    model: Annotated[
+        Path | None,
+        Option(help="Folder of the model that the experiment starts from, if it names one.", show_default="none"),
+    ] = None
     report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False
     results: Annotated[
         Path | None,
@@ -71,7 +76,7 @@ def run_experiment(options: ExperimentOptions) -> None:
             or a cell failed.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    experiment = load_experiment(options.name)
+    experiment = _starting_with(load_experiment(options.name), options.model, runs=not options.report_only)
     also_typed(repr(experiment))
     n_declared = experiment.seeds
     path = options.out or Path("experiments") / experiment.name
@@ -98,6 +103,30 @@ def run_experiment(options: ExperimentOptions) -> None:
         page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
         show_next(page, "experiment", name=options.name, out=path, seeds=experiment.seeds + 1)
         page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=n_done, report=str(report))
+
+
+def _starting_with(experiment: Experiment, folder: Path | None, *, runs: bool) -> Experiment:
+    """Return an experiment that knows where its model is.
+
+    Raises:
+        UserError: the folder is missing, needless, or holds other weights.
+    """
+    model = experiment.model
+    if model is None:
+        if folder is not None:
+            raise UserError(f"--model {folder}: {experiment.name} pretrains its models")
+        return experiment
+    if folder is None:
+        if runs:
+            raise UserError(f"{experiment.name} starts from {model.name}: add --model and the folder of its weights")
+        return experiment
+    digest = model_digest(str(folder))
+    if digest != model.digest:
+        raise UserError(
+            f"--model {folder}: expected the weights of {model.name} with digest {model.digest}, got {digest}; a copy"
+            " of the declaration with that digest, and without predictions, runs with them"
+        )
+    return experiment.model_copy(update={"model": model.model_copy(update={"folder": str(folder.resolve())})})
 
 
 def _run(

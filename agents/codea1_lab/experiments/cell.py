@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,19 +14,21 @@ from typing import Any
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.play.versions import processor_kind
 from codea1_agents.train.settings.loading import changed
+from codea1_agents.train.settings.modules import ROLES
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
 from codea1_env.records.locks import hold_folder, take_lock
-from codea1_env.records.whole_files import remove_folder, write_whole_folder
+from codea1_env.records.whole_files import new_folder, remove_folder, write_whole_folder
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.experiments.declaration import Experiment, Pretraining
 from codea1_lab.experiments.folder import stored_experiment
 from codea1_lab.experiments.graders import ATTACKS, GRADERS
 from codea1_lab.experiments.grid import Cell, cells_of, fingerprint, needs
-from codea1_lab.experiments.measuring import measured
+from codea1_lab.experiments.measuring import measured, starting_agent
 from codea1_lab.experiments.models import Models
 from codea1_lab.experiments.results import CellResult, CurvePoint, write_result
 
@@ -56,8 +59,16 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
         models.write(place)
         view = experiment.training(system).game.tester_view
         base = _base(folder, experiment, cell.base)
+        player = partial(starting_agent, experiment.model) if experiment.model else tiny_agent
         figures = measured(
-            models, experiment.evaluation, base=base, together=system.together, seed=cell.seed, view=view
+            models,
+            experiment.evaluation,
+            player,
+            base=base,
+            together=system.together,
+            seed=cell.seed,
+            view=view,
+            store=place / "evaluation" if experiment.model else None,
         )
         if curve:
             figures |= {"cpu_s": curve[-1].cpu_s, **_late(curve)}
@@ -126,11 +137,15 @@ def _model_paths(config: TrainingConfig, models: Models) -> dict[str, str]:
     """Return the settings that say where a training's models are, by dotted key."""
     paths = {"coder": models.coder, "tester": models.tester, "shared": models.coder}
     agents = config.agents
+    if agents.base:  # which adapters cannot replace
+        paths = {"coder": models.coder}
     return {agents.key_of(name): str(path.resolve()) for name, path in paths.items() if agents.model_of(name)}
 
 
 def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
-    """Return the directory of a base model; the first cell that needs it makes it."""
+    """Return the directory of a base model; the first cell that needs it makes it, unless it exists."""
+    if experiment.model:
+        return Path(experiment.model.folder).resolve()
     place = folder / "bases" / f"base-{seed}"
     with _locked(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
@@ -191,14 +206,29 @@ def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -
         done = resume(run, paths, env=env)
     else:
         shutil.rmtree(run, ignore_errors=True)
-        own = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
+        own: dict[str, Any] = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
+        if plain.agents.base:
+            own["checkpoints.export"] = False  # `_adapters` writes megabytes in place of two merged models
         done = train(changed(plain, {**own, **paths}), out=run, env=env)
     if done.interrupted:
         raise KeyboardInterrupt
-    after = {module: Path(path) for module, path in done.models.items()}
+    after = {module: Path(path) for module, path in done.models.items()} or _adapters(run, plain, paths)
     shared = after.get("shared")
     trained = Models(shared or after.get("coder", models.coder), shared or after.get("tester", models.tester))
     return trained, tuple(_curve(done.lines))
+
+
+def _adapters(run: Path, config: TrainingConfig, paths: Mapping[str, str]) -> dict[str, Path]:
+    """Return the folders of the adapters that a run has trained, beside it; make them if they are not there."""
+    from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
+
+    after: dict[str, Path] = {}
+    for role in (role for role in ROLES if config.agents.model_of(role) and not getattr(config.agents, role).frozen):
+        after[role] = run.parent / f"adapter-{role}"
+        if not after[role].exists():
+            with new_folder(after[role]) as draft:
+                export_model(run, role, draft, paths, adapter=True)
+    return after
 
 
 def _curve(lines: Any) -> Iterator[CurvePoint]:

@@ -46,6 +46,21 @@ class Pretraining(Strict):
     time on a processor without AVX-512."""
 
 
+class StartingModel(Strict):
+    """A model that exists, as which both roles begin in all systems, in place of tiny ones that are pretrained."""
+
+    name: str
+    """What people know it by."""
+    digest: str
+    """That of its weights, as in a run's `run.json`; other weights are refused."""
+    folder: str = ""
+    """Where it is on this machine."""
+    coder: str = ""
+    """Options of the agent `transformers` that measures coders, `name=value` with commas."""
+    tester: str = ""
+    """The same for testers."""
+
+
 class System(Strict):
     """One system: a way to train the two models."""
 
@@ -97,7 +112,14 @@ class Evaluation(Strict):
     """By name, a source of problems with golden tests."""
     samples: int = Field(default=8, ge=1)
     tester: str = ""
-    """Source of the problems that tests are written for; empty: testers are not measured."""
+    """Source of the problems that tests are written for; empty: testers are not measured by right programs."""
+    duels: str = ""
+    """Source of the problems on which coder and tester meet, and the tester meets known wrong programs; empty: that of
+    `tester`."""
+    duel_samples: int = Field(default=0, ge=0)
+    """Programs per problem there; 0: as many as `samples`."""
+    duel_problems: int = Field(default=0, ge=0)
+    """How many of these problems, from the first; 0: all."""
     tests: int = Field(default=4, ge=1)
     """Test cases requested per suite (K)."""
     together: str = ""
@@ -159,6 +181,8 @@ class Experiment(Strict):
     seeds: int = Field(default=3, ge=1)
     """Seeds of training, per base."""
     pretraining: Pretraining = Field(default_factory=Pretraining)
+    model: StartingModel | None = None
+    """None: each base is pretrained."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Changes to every preset, by dotted key."""
     systems: tuple[System, ...] = Field(min_length=1)
@@ -200,7 +224,8 @@ class Experiment(Strict):
     @property
     def sources(self) -> tuple[str, ...]:
         """All sources of problems, apart from those of the presets."""
-        named = (*self.evaluation.coder.values(), self.evaluation.tester, self.evaluation.together, self.warm_up)
+        of_testers = (self.evaluation.tester, self.evaluation.duels, self.evaluation.together)
+        named = (*self.evaluation.coder.values(), *of_testers, self.warm_up)
         return tuple(dict.fromkeys(filter(None, named)))
 
 
@@ -284,6 +309,10 @@ def _check_settings(experiment: Experiment, system: System, where: str) -> None:
     fault = f"{where}: system {system.name!r}"
     if system.together and not experiment.evaluation.together:
         raise UserError(f"{fault}: together needs problems: set evaluation.together")
+    if experiment.model and (system.needs or system.sft):
+        raise UserError(
+            f"{fault}: with a [model], all systems start from it, so it takes no other and is not fine-tuned"
+        )
     if system.from_first_base and not system.needs:
         raise UserError(f"{fault}: from_first_base needs a system to take from")
     for name in ("supervision", "grader"):

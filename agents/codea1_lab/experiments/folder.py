@@ -77,8 +77,8 @@ def stored_experiment(path: Path) -> Experiment:
 
 def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
     """Raise UserError if a setting differs that decides the numbers of a cell. More seeds or systems may be added."""
-    for key in ("name", "pretraining", "set", "evaluation", "warm_up"):
-        if getattr(stored, key) != getattr(wanted, key):
+    for key in ("name", "pretraining", "set", "evaluation", "warm_up", "model"):
+        if getattr(_unplaced(stored), key) != getattr(_unplaced(wanted), key):
             raise UserError(f"{path} has this experiment with another {key!r}: choose another folder")
     before = {system.name: system for system in stored.systems}
     for system in wanted.systems:
@@ -86,6 +86,12 @@ def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
         unsized = {"seeds": None, "bases": None}
         if old.model_copy(update=unsized) != system.model_copy(update=unsized):
             raise UserError(f"{path} has this experiment with another system {system.name!r}: choose another folder")
+
+
+def _unplaced(experiment: Experiment) -> Experiment:
+    """Return an experiment without the place of its model, which may be moved."""
+    model = experiment.model
+    return experiment.model_copy(update={"model": model.model_copy(update={"folder": ""})}) if model else experiment
 
 
 def _json(experiment: Experiment) -> bytes:

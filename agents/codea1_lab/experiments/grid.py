@@ -104,6 +104,8 @@ def fingerprint(experiment: Experiment, system: str) -> str:
     declared = experiment.model_dump(
         mode="json", exclude_defaults=True, include={"pretraining", "set", "evaluation", "warm_up"}
     )
+    if experiment.model:
+        declared["model"] = experiment.model.model_dump(mode="json", exclude_defaults=True, exclude={"folder"})
     declared["tiny"] = VERSION
     declared["systems"] = [
         {

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.evaluation.mutant_trials import View
+from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.evaluation.selection import select_candidates, selection_figures
 from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figures_of_tester
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.train.tiny.measuring import measure
-from codea1_agents.train.tiny.tiny_agent import tiny_agent
-from codea1_env.problems import load_problems
+from codea1_env.agent import AgentContext, Role, load_agent
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
-from codea1_lab.experiments.declaration import Evaluation
+from codea1_lab.experiments.declaration import Evaluation, StartingModel
 from codea1_lab.experiments.models import Models
+
+_TOGETHER = ("average", "chosen", "best", "gain", "fidelity")
+
+Player = Callable[[Role, Path, ProblemSet, Sandbox, int], NamedAgent]
+"""Makes the agent of a role, a model, problems, a sandbox and a seed."""
+
+
+def starting_agent(
+    known: StartingModel, role: Role, model: Path, problems: ProblemSet, sandbox: Sandbox, seed: int
+) -> NamedAgent:
+    """Return the model of an experiment, or an adapter of it, in a role."""
+    spec = f"transformers,model={model},{known.coder if role == 'coder' else known.tester}".rstrip(",")
+    return NamedAgent(load_agent(spec, AgentContext(problems, sandbox, seed)), f"{role} {model}", seed=seed)
 
 
 def measured(
-    models: Models, evaluation: Evaluation, *, base: Path, together: bool, seed: int, view: View = "white_box"
+    models: Models,
+    evaluation: Evaluation,
+    player: Player,
+    *,
+    base: Path,
+    together: bool,
+    seed: int,
+    view: View = "white_box",
+    store: Path | None = None,
 ) -> dict[str, float]:
     """Return figures by name, without those that are nan.
 
@@ -31,60 +58,89 @@ def measured(
     Args:
         models: to measure.
         evaluation: how.
+        player: makes their agents.
         base: the model that the tester began as, whose answers to its inputs are compared with its own.
         together: whether to measure the choice among the coder's programs by the tester's suites.
         seed: seeds the sampling.
         view: whether the tester sees the wrong programs for which it writes tests.
+        store: folder in which the coder's judged replies are kept, and which a second call continues; None: nowhere.
     """
     with closing(load_sandbox("local")) as sandbox:
+        measuring = _Measuring(models, evaluation, player, sandbox, seed)
         if together:
-            found = _together(models, evaluation, sandbox, seed)
+            found = measuring.together()
         else:
-            found = _of_coder(models, evaluation, sandbox, seed)
-            found |= _of_tester(models, evaluation, base, sandbox, seed, view)
+            found = measuring.of_coder(store) | measuring.of_tester() | measuring.of_duels(base, view)
     return {name: value for name, value in found.items() if not isnan(value)}
 
 
-def _of_coder(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: int) -> dict[str, float]:
-    found = {}
-    for name, source in evaluation.coder.items():
+@dataclass(frozen=True, slots=True)
+class _Measuring:
+    models: Models
+    evaluation: Evaluation
+    player: Player
+    sandbox: Sandbox
+    seed: int
+
+    def _coder(self, problems: ProblemSet) -> closing[NamedAgent]:
+        return closing(self.player("coder", self.models.coder, problems, self.sandbox, self.seed))
+
+    def _tester(self, model: Path, problems: ProblemSet) -> closing[NamedAgent]:
+        return closing(self.player("tester", model, problems, self.sandbox, self.seed))
+
+    def of_coder(self, store: Path | None) -> dict[str, float]:
+        figures = {}
+        for name, source in self.evaluation.coder.items():
+            problems, n = load_problems(source), self.evaluation.samples
+            settings = {"problems": source, "samples": n, "seed": self.seed, "judge_version": JUDGE_VERSION}
+            with (
+                self._coder(problems) as coder,
+                closing(EvaluationFolder(store / name, settings, CoderSample)) if store else nullcontext() as folder,
+            ):
+                samples = list(folder.known) if folder else []
+                known = {(sample.problem_id, sample.sample) for sample in samples}
+                for batch in evaluate_coder(problems, coder, self.sandbox, samples=n, known=known):
+                    samples += batch
+                    if folder:
+                        folder.append(batch)
+            figures[f"coder/{name}"] = figures_of_coder(samples, seed=self.seed).average.mean
+        return figures
+
+    def of_tester(self) -> dict[str, float]:
+        """Return the figures of a tester that sees right programs."""
+        if not self.evaluation.tester:
+            return {}
+        problems = load_problems(self.evaluation.tester)
+        task = TesterTask(tests=self.evaluation.tests, mode=Mode.SUITE, seed=0)
+        with self._tester(self.models.tester, problems) as tester:
+            records = [record for batch in evaluate_tester(problems, tester, self.sandbox, task) for record in batch]
+        figures = figures_of_tester(records, tests=task.tests, seed=self.seed).figures
+        return {f"tester/{name}": estimate.mean for name, estimate in figures.items()}
+
+    def of_duels(self, base: Path, view: View) -> dict[str, float]:
+        """Return the figures of coder and tester together, and of the tester against known wrong programs."""
+        source, wanted = self.evaluation.duels or self.evaluation.tester, self.evaluation
+        if not source:
+            return {}
         problems = load_problems(source)
-        with closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder:
-            batches = evaluate_coder(problems, coder, sandbox, samples=evaluation.samples)
-            samples = [sample for batch in batches for sample in batch]
-        found[f"coder/{name}"] = figures_of_coder(samples, seed=seed).average.mean
-    return found
-
-
-def _of_tester(
-    models: Models, evaluation: Evaluation, base: Path, sandbox: Sandbox, seed: int, view: View
-) -> dict[str, float]:
-    if not evaluation.tester:
-        return {}
-    problems = load_problems(evaluation.tester)
-    task = TesterTask(tests=evaluation.tests, mode=Mode.SUITE, seed=0)
-    with closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester:
-        records = [record for batch in evaluate_tester(problems, tester, sandbox, task) for record in batch]
-        figures = figures_of_tester(records, tests=task.tests, seed=seed).figures
+        if wanted.duel_problems:
+            problems = replace(problems, problems=problems.problems[: wanted.duel_problems])
         with (
-            closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder,
-            closing(tiny_agent("tester", base, problems, sandbox, seed)) as of_base,
+            self._coder(problems) as coder,
+            self._tester(self.models.tester, problems) as tester,
+            self._tester(base, problems) as of_base,
         ):
-            n, k = evaluation.samples, task.tests
-            duels = measure(problems, coder, tester, sandbox, samples=n, tests=k, view=view, seed=seed, base=of_base)
-    return {
-        **{f"tester/{name}": estimate.mean for name, estimate in figures.items()},
-        **{f"duel/{name}": estimate.mean for name, estimate in duels.figures.items()},
-    }
+            n, k = wanted.duel_samples or wanted.samples, wanted.tests
+            duels = measure(
+                problems, coder, tester, self.sandbox, samples=n, tests=k, view=view, seed=self.seed, base=of_base
+            )
+        return {f"duel/{name}": estimate.mean for name, estimate in duels.figures.items()}
 
-
-def _together(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: int) -> dict[str, float]:
-    problems = load_problems(evaluation.together)
-    n = evaluation.candidates
-    with (
-        closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder,
-        closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester,
-    ):
-        batches = select_candidates(problems, coder, tester, sandbox, candidates=n, suites=n, tests=evaluation.tests)
-        found = selection_figures([record for batch in batches for record in batch], seed=seed)
-    return {f"together/{name}": getattr(found, name).mean for name in ("average", "chosen", "best", "gain", "fidelity")}
+    def together(self) -> dict[str, float]:
+        problems, n = load_problems(self.evaluation.together), self.evaluation.candidates
+        with self._coder(problems) as coder, self._tester(self.models.tester, problems) as tester:
+            batches = select_candidates(
+                problems, coder, tester, self.sandbox, candidates=n, suites=n, tests=self.evaluation.tests
+            )
+            figures = selection_figures([record for batch in batches for record in batch], seed=self.seed)
+        return {f"together/{name}": getattr(figures, name).mean for name in _TOGETHER}

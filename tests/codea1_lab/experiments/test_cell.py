@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from codea1_agents.train.loop import load_training, preset_names
+from codea1_env.problems import load_problems
 from codea1_env.records.locks import hold_folder
-from codea1_lab.experiments.declaration import Evaluation, Experiment, Pretraining, System
+from codea1_lab.experiments.declaration import Evaluation, Experiment, Pretraining, StartingModel, System
 from codea1_lab.experiments.folder import ExperimentFolder
 from codea1_lab.experiments.grid import Cell, cells_of
 from codea1_lab.experiments.models import Models
@@ -77,6 +78,29 @@ def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     with ExperimentFolder(tmp_path / "two", EXPERIMENT):
         again = run_cell(tmp_path / "two", EXPERIMENT, Cell("earlier", 0, 0))
     assert again == found["earlier"]
+
+
+def test_systems_start_from_a_model_that_exists(tmp_path: Path, tiny_folder: Path) -> None:
+    from codea1_lab.experiments.cell import run_cell
+
+    options = "prompts=tiny,max_tokens=24,temperature=1,top_p=1,device=cpu"
+    model = StartingModel(name="tiny", digest="0", folder=str(tiny_folder), coder=options, tester=options)
+    two_adapters = {"agents.base": "tiny", "agents.coder.model": "", "agents.tester.model": ""}
+    experiment = Experiment(
+        name="adapters",
+        seeds=1,
+        model=model,
+        set=SMALL,
+        evaluation=Evaluation(coder={"held-out": SOURCE}, samples=1, duels=SOURCE, duel_problems=2),
+        systems=(System(name="base"), System(name="block", preset="code-a1", set=two_adapters)),
+    )
+    with ExperimentFolder(tmp_path / "one", experiment):
+        results = {cell.system: run_cell(tmp_path / "one", experiment, cell) for cell in cells_of(experiment)}
+    place = tmp_path / "one" / "cells" / Cell("block", 0, 0).name
+    assert Models.read(place) == Models(place / "adapter-coder", place / "adapter-tester")
+    assert (place / "adapter-coder" / "adapter_config.json").exists()
+    assert results["block"].figures.keys() >= {"coder/held-out", "duel/right_kill_subtlest", "cpu_s"}
+    assert (place / "evaluation" / "held-out" / "records.jsonl").read_text().count("\n") == len(load_problems(SOURCE))
 
 
 def test_a_grader_pays_a_cell_and_is_watched(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Measures a coder and a tester on a set of problems, with the judge of the game.
 
 The coder writes programs for each problem, and the tester a suite for each program. The tester also writes suites for a
-known wrong program of each problem: the one that passes most golden tests.
+known wrong program of each problem: the one that passes most golden tests, or where the problem has none, a mutant.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import isnan, nan
 
 from codea1_agents.evaluation.answers import Question, answer_differences, questions_of
 from codea1_agents.evaluation.mutant_trials import View
+from codea1_agents.evaluation.solution_runs import drawn_mutants
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.errors import SandboxError
@@ -25,12 +26,15 @@ from codea1_env.rules.reward_parts import validity
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
-FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest", "hit", "aim", "right_hit", "right_miss")
+FIGURES = (
+    *("pass@1", "golden_rate", "validity", "kill"),
+    *("kill_subtlest", "right_kill_subtlest", "hit", "aim", "right_hit", "right_miss"),
+)
 """Share of programs that pass all golden tests; mean share of golden tests passed; share of requested tests that are
 new and have the right answer; share of suites for a wrong program that the program fails; the same for one known subtle
-mistake per problem. Of the tests for that mistake, with the solution's answers: the share that it fails; how much that
-is above the share of golden tests, which are naive inputs, that it fails; and the shares of right answers among these
-and among the others, which are the skills of `lab.tabular.criterion`."""
+mistake per problem, and by a test with the right answer. Of the tests for that mistake, with the solution's answers:
+the share that it fails; how much that is above the share of golden tests, which are naive inputs, that it fails; and
+the shares of right answers among these and among the others, which are the skills of `lab.tabular.criterion`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,8 @@ def measure(
     sampled.submit_programs(coder.replies(sampled.coder_turns()))
     for problem_id, report in _tested(sampled, tester, values.questions):
         values.add(problem_id, report, tests)
-    known = opened([problem for problem in problems if problem.wrong_programs], samples)
-    subtlest = (max(tree.problem.wrong_programs, key=lambda wrong: wrong.subtlety).program for tree in known.trees)
-    known.submit_programs([Candidate(program) for program in subtlest for _ in range(samples)])
+    known = opened(problems, samples)
+    known.submit_programs([Candidate(wrong) for wrong in _wrong_programs(known.trees) for _ in range(samples)])
     for problem_id, report in _tested(known, tester, values.questions):
         values.add_known(problem_id, report)
     if values.n_masked:
@@ -119,6 +122,18 @@ def _tested(
             yield judged.tree.problem.id, None if isnan(reward) else report
 
 
+def _wrong_programs(trees: Sequence[Tree]) -> Iterator[str]:
+    """Yield the subtlest wrong program of each problem, or a mutant of its solution."""
+    for tree in trees:
+        known = tree.problem.wrong_programs
+        yield max(known, key=lambda wrong: wrong.subtlety).program if known else _mutant(tree.problem)
+
+
+def _mutant(problem: Problem) -> str:
+    drawn = drawn_mutants(problem, 1, 0)
+    return drawn[0].program if drawn else problem.solution
+
+
 class _Values:
     """Values of the figures by problem, one per program or suite."""
 
@@ -139,9 +154,12 @@ class _Values:
             self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.loads else nan)
 
     def add_known(self, problem_id: str, report: CandidateReport | None) -> None:
-        if report is None or report.verdict is not Verdict.PASSED:
+        if report is None:
             self.n_masked += 1
             return
+        if report.verdict is not Verdict.PASSED:
+            return  # a mutant that does not load
+        self.of["right_kill_subtlest"][problem_id] += [float(suite.beats_rightly) for suite in report.suites]
         self.of["kill_subtlest"][problem_id] += [float(suite.beats) for suite in report.suites]
         for case in (case for suite in report.suites for case in suite.cases):
             is_hit, is_right = case.verdict is not Verdict.PASSED, float(case.case.prediction_right is not False)
