@@ -1,7 +1,7 @@
 """Compares a step of two adapters on one base with two models with adapters, and with two of TRL's GRPOTrainers.
 
     python benchmarks/real_model.py --model FOLDER [--before CHECKOUT] [--trl] [--pairs 5] [--problems 4] [--group 4]
-        [--tokens 256 192]
+        [--tokens 256 192] [--threads 2]
 
 Each way has a process of its own, whose first step is not counted; they take turns. Ours and `two` sample and learn
 everything, on prompts of HumanEval, with `packing`, checkpointing and bfloat16. `two` is the code of CHECKOUT (by
@@ -28,7 +28,6 @@ from measuring import machine, option_parser
 
 RANK = 16
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-THREADS = 2
 
 
 def main() -> None:
@@ -65,7 +64,7 @@ def _options() -> Any:
     parser.add_argument("--tokens", type=int, nargs=2, default=[256, 192], help="longest program and longest suite")
     parser.add_argument("--serve", default="", help="what the processes are started with")
     parser.add_argument("--prompts", default="")
-    for name, default in {"pairs": 5, "problems": 4, "group": 4}.items():
+    for name, default in {"pairs": 5, "problems": 4, "group": 4, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
 
@@ -76,10 +75,11 @@ class _Process:
     def __init__(self, way: str, options: Any, prompts: Path) -> None:
         root = Path(options.before or Path(__file__).parents[1]) if way == "two" else Path(__file__).parents[1]
         paths = os.pathsep.join(map(str, (root, root / "agents")))
-        sizes = [f"--{name}={getattr(options, name)}" for name in ("model", "problems", "group")]
+        sizes = [f"--{name}={getattr(options, name)}" for name in ("model", "problems", "group", "threads")]
         tokens = ["--tokens", *map(str, options.tokens)]
         command = [sys.executable, __file__, "--serve", way, "--prompts", str(prompts), *sizes, *tokens]
         environment = {**os.environ, "PYTHONPATH": paths, "RAY_AUTH_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
+        environment["OMP_NUM_THREADS"] = str(options.threads)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -100,7 +100,7 @@ class _Process:
 def _serve(options: Any) -> None:
     import torch  # noqa: PLC0415  in the processes only
 
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(options.threads)
     way = _Trl(options) if options.serve == "trl" else _Ours(options)
     for _ in sys.stdin:
         before = time.process_time()
@@ -166,7 +166,11 @@ class _Trl:
         for number, trainer in enumerate(self._trainers):
             trainer.args.max_steps = trainer.state.global_step + 1
             trainer.train()
-            mean = trainer._metrics["train"]["completions/mean_length"][-1]
+            mean = next(
+                entry["completions/mean_length"]
+                for entry in reversed(trainer.state.log_history)
+                if "completions/mean_length" in entry
+            )
             n_tokens += round(mean * len(trainer.train_dataset) * self._options.group)
             self._trainers[number].state.global_step = 0
         return n_tokens
