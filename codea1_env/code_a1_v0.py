@@ -192,7 +192,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
 
     def _end_round(self, tester_reply: str | None) -> None:
         if tester_reply is None:  # an empty suite, so that the tester is scored, too
-            self._rounds.submit_groups([[[Suite(())]]])
+            self._rounds.submit_suites([Suite(())], [[1]])
         (tree,) = self._rounds.results()
         assert tree.report is not None  # without `masks_sandbox_errors`, submitting raises instead
         book, rewards = None, tree.rewards[0]

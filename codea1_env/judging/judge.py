@@ -84,6 +84,8 @@ class Duel:
     """Cases of the Mistake Book; the candidates run those that the problem's solution confirms."""
     shares_suites: bool = False
     """Whether every candidate runs the same M suites: then all N items of `suites` are equal."""
+    early_checks: tuple[CandidateCheck | None, ...] = ()
+    """(N,) the results of candidates that must not run, None for the others; () if all run."""
 
     def __post_init__(self) -> None:
         if len(self.candidates) != len(self.suites):
@@ -136,9 +138,11 @@ class Judge:
         """Return one report per duel, in order."""
         validated, unconfirmed = self._validate(duels)
         tasks = [
-            _CandidateTask(duel, candidate, suites, found, self.rules.draws_order)
-            for duel, of_duel, found in zip(duels, validated, unconfirmed, strict=True)
-            for candidate, suites in zip(duel.candidates, of_duel, strict=True)
+            _CandidateTask(duel, candidate, suites, cases, self.rules.draws_order, check)
+            for duel, of_duel, cases in zip(duels, validated, unconfirmed, strict=True)
+            for candidate, suites, check in zip(
+                duel.candidates, of_duel, duel.early_checks or (None,) * len(duel.candidates), strict=True
+            )
         ]
         reports = iter(self._judge_candidates(tasks))
         return [
@@ -202,15 +206,15 @@ class Judge:
     # -- candidates --
 
     def _judge_candidates(self, tasks: Sequence[_CandidateTask]) -> list[CandidateReport]:
-        run = [task for task in tasks if task.candidate.program]
-        found = iter(self._run(run) if run else ())
-        rate_of_none = 0.0 if self.golden else None
-        return [
-            next(found)
-            if task.candidate.program
-            else self._report(task, self._checked(None, task.candidate), None, rate_of_none)
-            for task in tasks
-        ]
+        to_run = [task for task in tasks if task.runs]
+        reports = iter(self._run(to_run) if to_run else ())
+        return [next(reports) if task.runs else self._report_without_run(task) for task in tasks]
+
+    def _report_without_run(self, task: _CandidateTask) -> CandidateReport:
+        """Return the report on a candidate that has failed all golden tests, or is masked."""
+        check = task.check or self._checked(None, task.candidate)
+        is_known = self.golden and check.verdict is not Verdict.INTERNAL_ERROR
+        return self._report(task, check, None, 0.0 if is_known else None)
 
     def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
         problems, golden = [task.duel.problem for task in tasks], self._golden
@@ -321,7 +325,7 @@ def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: U
 class _CandidateTask:
     """One candidate of one duel with its validated suites, and the calls that it has to answer."""
 
-    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "replayed", "suites", "unconfirmed")
+    __slots__ = ("calls", "candidate", "cases", "check", "duel", "expected", "replayed", "suites", "unconfirmed")
 
     def __init__(
         self,
@@ -330,11 +334,14 @@ class _CandidateTask:
         suites: tuple[ValidSuite, ...],
         unconfirmed: _Unconfirmed,
         draws_order: bool,
+        check: CandidateCheck | None,
     ) -> None:
         self.duel = duel
         self.candidate = candidate
         self.suites = suites
         self.unconfirmed = unconfirmed
+        self.check = check
+        """The result of a candidate that must not run; None for all others."""
         self.replayed = tuple(case for case in duel.replayed if case not in unconfirmed)
         """The confirmed ones, which the candidate runs."""
         self.cases = (*self.replayed, *chain.from_iterable(suite.cases for suite in suites))
@@ -347,6 +354,11 @@ class _CandidateTask:
             items = [*self.expected.items()]
             order = drawn_order(candidate.program, [call.expression for call in self.expected])
             self.expected = dict(map(items.__getitem__, order))
+
+    @property
+    def runs(self) -> bool:
+        """Whether the candidate runs: there is a program, and no result yet."""
+        return self.check is None and bool(self.candidate.program)
 
     def all_replayed(self, judged: Iterable[CaseReport]) -> tuple[CaseReport, ...]:
         """Return the reports on all replayed cases, in their order, from those on the confirmed ones."""
