@@ -65,8 +65,7 @@ from codea1_env.rounds.episodes import VIEWS, EpisodeSource, Lifecycle
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tree, Turn
 from codea1_env.rules.mistake_book import BookDelta, Provenance
-from codea1_env.rules.reward_parts import Rewards
-from codea1_env.rules.rewards import reward_of_no_suite
+from codea1_env.rules.rewards import Rewards, reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 

@@ -21,7 +21,7 @@ from codea1_env.facts.answers import AnswerOrder
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.reward_parts import with_decided
+from codea1_env.rules.rewards import with_decided
 
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576

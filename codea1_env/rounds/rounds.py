@@ -43,8 +43,7 @@ from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import imports_of
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.reward_parts import CandidateRewards, Reward, Rewards, mean_over_candidates
-from codea1_env.rules.rewards import score_group
+from codea1_env.rules.rewards import CandidateRewards, Reward, Rewards, mean_over_candidates, score_group
 from codea1_env.rules.ruleset import Reading, Ruleset
 
 Program: TypeAlias = str | Candidate | AgentUnavailable

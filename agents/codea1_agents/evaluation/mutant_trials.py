@@ -16,7 +16,7 @@ from codea1_env.facts.verdicts import CandidateReport, SuiteReport
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Tree
-from codea1_env.rules.reward_parts import validity
+from codea1_env.rules.rewards import validity
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 

@@ -23,7 +23,7 @@ from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Tree, Turn
-from codea1_env.rules.reward_parts import n_credited, n_failed, n_right, n_written
+from codea1_env.rules.rewards import n_credited, n_failed, n_right, n_written
 from codea1_env.sandbox import Limits, Sandbox
 
 MOST_POINTS = 3

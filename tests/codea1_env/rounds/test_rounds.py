@@ -23,8 +23,7 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tests, Tree
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.reward_parts import mean_over_candidates
-from codea1_env.rules.rewards import score_group
+from codea1_env.rules.rewards import mean_over_candidates, score_group
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from tests.support.toys import ADD, BROKEN, FALSE, GONE, LAST, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
