@@ -23,9 +23,9 @@ from codea1_env import values
 from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
 from codea1_env.judging.jobs import Terms, call_of, program_job
+from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
-from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.sandbox.interface import (
     LOADED_TOO_OFTEN,
