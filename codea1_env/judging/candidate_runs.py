@@ -358,7 +358,11 @@ def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits
             for call in dict.fromkeys(group)
             if call in allowed_s
             and call not in done
-            and (_was_starved(each.outcomes[call]) or allowed_s[call] > limits.cpu_s)
+            and (  # other calls had used up the restarts or the time to sleep, or the solution is slow, too
+                each.outcomes[call].kind is OutcomeKind.NOT_RUN
+                or each.outcomes[call].error_type == SLEPT
+                or allowed_s[call] > limits.cpu_s
+            )
         )
         done.update(calls)
         if calls:
@@ -369,11 +373,6 @@ def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits
                 return
             # No restarts: a call that hangs again has failed.
             yield _Rerun(timed.position, calls, replace(limits, cpu_s=cpu_s, max_restarts=0, job_factor=factor))
-
-
-def _was_starved(outcome: Outcome) -> bool:
-    """Whether other calls had used up the restarts or the time to sleep."""
-    return outcome.kind is OutcomeKind.NOT_RUN or outcome.error_type == SLEPT
 
 
 def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sandbox: Sandbox) -> list[JobReport]:

@@ -68,7 +68,7 @@ from codea1_env.rules.validation import (
     validate,
     without_undecided,
 )
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,9 @@ class Judge:
                 duel.candidates, of_duel, duel.early_checks or (None,) * len(duel.candidates), strict=True
             )
         ]
-        reports = iter(self._judge_candidates(tasks))
+        to_run = [task for task in tasks if task.runs]
+        ran = iter(self._run(to_run) if to_run else ())
+        reports = iter([next(ran) if task.runs else self._report_without_run(task) for task in tasks])
         return [
             ProblemReport(duel.problem.id, tuple(islice(reports, len(duel.candidates))), duel.shares_suites)
             for duel in duels
@@ -156,7 +158,16 @@ class Judge:
         """Return (D, N, M) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
         written = [[suite for group in _distinct(duel) for suite in group] for duel in duels]
         answers = self._solutions.answers(
-            [(duel.problem, self._calls(duel, suites)) for duel, suites in zip(duels, written, strict=True)]
+            [
+                (
+                    duel.problem,  # a replayed case runs if it may at all, since a book may be anybody's
+                    chain(
+                        (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem)),
+                        *(calls_of_suite(suite, self.limits.value_bytes) for suite in suites),
+                    ),
+                )
+                for duel, suites in zip(duels, written, strict=True)
+            ]
         )
         of_suites = [
             SuiteEvidence(duel.problem, suite, evidence_of_suite(suite, known, self.limits.value_bytes))
@@ -172,23 +183,17 @@ class Judge:
             validated.append(groups * len(duel.candidates) if duel.shares_suites else groups)
         return validated, [self._unconfirmed(*each) for each in zip(duels, answers, strict=True)]
 
-    def _calls(self, duel: Duel, suites: Iterable[Suite]) -> Iterator[Call]:
-        """Yield the calls of the replayed cases that may run at all (a book may be anybody's), then of the suites."""
-        yield from (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem))
-        for suite in suites:
-            yield from calls_of_suite(suite, self.limits.value_bytes)
-
     def _may_run(self, case: ValidCase, problem: Problem) -> bool:
         return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)
 
     def _unconfirmed(self, duel: Duel, answers: Answers) -> _Unconfirmed:
-        found = (
+        reports = (
             replayed_case(case, answers[call_of_case(case.case)], self.rules.comparison)
             if self._may_run(case, duel.problem)
             else CaseReport(case, Verdict.DENIED, "no test that the rules accept")
             for case in duel.replayed
         )
-        return {report.case: report for report in found if report is not None}
+        return {report.case: report for report in reports if report is not None}
 
     def _suite_rules(self, problem: Problem) -> SuiteRules:
         canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
@@ -204,11 +209,6 @@ class Judge:
         )
 
     # -- candidates --
-
-    def _judge_candidates(self, tasks: Sequence[_CandidateTask]) -> list[CandidateReport]:
-        to_run = [task for task in tasks if task.runs]
-        reports = iter(self._run(to_run) if to_run else ())
-        return [next(reports) if task.runs else self._report_without_run(task) for task in tasks]
 
     def _report_without_run(self, task: _CandidateTask) -> CandidateReport:
         """Return the report on a candidate that has failed all golden tests, or is masked."""
@@ -228,7 +228,10 @@ class Judge:
         ]
         reports = self.sandbox.run([*jobs, *chain(*golden_jobs)])
         loaded = loaded_without_calls(jobs, reports[: len(jobs)], self.sandbox)
-        answered = [task.answered(report) for task, report in zip(tasks, loaded, strict=True)]
+        answered = [
+            AnsweredCalls(task.duel.problem, tuple(task.expected), tuple(task.expected.values()), report)
+            for task, report in zip(tasks, loaded, strict=True)
+        ]
         accepted = accept_right_answers(answered, self._terms)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
@@ -255,11 +258,15 @@ class Judge:
         else:
             judged = map(self._case_report, task.cases, map(answers.outcomes.__getitem__, task.calls))
             undecided = answers.undecided
+        replayed = (
+            CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
+            for each in islice(judged, len(task.replayed))
+        )
         return CandidateReport(
             candidate=task.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=task.all_replayed(_without_evidence(islice(judged, len(task.replayed)), undecided)),
+            replayed=tuple(task.unconfirmed.get(case) or next(replayed) for case in task.duel.replayed),
             suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), undecided) for suite in task.suites),
             golden_pass_rate=golden_pass_rate,
             rechecks=answers.rechecks if answers is not None else Rechecks(),
@@ -300,14 +307,6 @@ def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
 
 _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 """The replayed cases of a duel that the solution does not confirm now."""
-
-
-def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
-    """Return `reports` with UNDECIDED for undecided cases, so that they are not evidence."""
-    return tuple(
-        CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
-        for each in reports
-    )
 
 
 def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: Undecided) -> SuiteReport:
@@ -360,26 +359,15 @@ class _CandidateTask:
         """Whether the candidate runs: there is a program, and no result yet."""
         return self.check is None and bool(self.candidate.program)
 
-    def all_replayed(self, judged: Iterable[CaseReport]) -> tuple[CaseReport, ...]:
-        """Return the reports on all replayed cases, in their order, from those on the confirmed ones."""
-        found = iter(judged)
-        return tuple(self.unconfirmed.get(case) or next(found) for case in self.duel.replayed)
-
-    def answered(self, report: JobReport) -> AnsweredCalls:
-        """Return a run's answers, paired with the solution's."""
-        return AnsweredCalls(self.duel.problem, tuple(self.expected), tuple(self.expected.values()), report)
-
     def outcomes(self, report: JobReport) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""
         budget = ValueBudget()
         outcomes = dict(zip(self.expected, budget.take_values(report.outcomes, self.expected.values()), strict=True))
         are_recorded = any(report.entry_point_calls)
         records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
-        return CandidateOutcomes(
-            self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, budget, records
-        )
-
-    def _groups(self) -> tuple[tuple[Call, ...], ...]:
-        calls = iter(self.calls)
+        rest = iter(self.calls)
         sizes = (len(self.replayed), *(len(suite.cases) for suite in self.suites))
-        return tuple(tuple(islice(calls, size)) for size in sizes)
+        groups = tuple(tuple(islice(rest, size)) for size in sizes)
+        return CandidateOutcomes(
+            self.duel.problem, self.candidate.program, groups, self.expected, outcomes, budget, records
+        )
