@@ -1,13 +1,21 @@
-"""Counts the files that one meets on four ways through the code.
+"""Counts the functions and files that one meets on four ways through the code.
 
     python benchmarks/journey.py reply      # `env.step` on the tester's turn; the sandbox is one
     python benchmarks/journey.py grpo       # from a GRPO step to the updated weights in the samplers; the judge is one
     python benchmarks/journey.py play       # `codea1 play` from its arguments to the table; environment, agents are one
     python benchmarks/journey.py program    # a program to its verdict on golden tests, with all of the sandbox
 
-It takes the way in this process and notes each file of this repository of which a function runs, in the order in which
-they are met. What runs while a module is imported does not count, nor does what ran before, such as building models, or
-what runs in the sandbox's own processes.
+It takes the way in this process and notes each call of a function of this repository. It prints the files in the order
+in which they are met, and counts:
+
+- files, and pairs of files of which one calls the other
+- functions: distinct ones with a name; in brackets with comprehensions and lambdas, as CPython 3.11 runs them
+- entries: how often the next function that is called, with or without a name, is in another file than the one before
+- returns: how often this leads from one file to another and straight back (A-B-A)
+
+What runs while a module is imported does not count, nor does what ran before, such as building models, or what runs in
+the sandbox's own processes. Threads are followed one by one. The first run starts the sandbox, so that of `program` can
+differ by a few.
 """
 
 from __future__ import annotations
@@ -39,7 +47,7 @@ OF_THE_JUDGE = (
 
 
 class Journey:
-    """A profile function that notes files and the calls between them."""
+    """A profile function that notes functions, their files and the calls between them."""
 
     def __init__(self, as_one: Mapping[str, str]) -> None:
         """Begin with no files.
@@ -49,6 +57,9 @@ class Journey:
         """
         self.files: dict[str, None] = {}
         self.calls: set[tuple[str, str]] = set()
+        self._functions: set[tuple[str, str]] = set()
+        self._visits: dict[int, list[str]] = {}
+        """By thread, the files in the order in which they are entered."""
         self._as_one = as_one
 
     def __enter__(self) -> Self:
@@ -66,12 +77,26 @@ class Journey:
         if not met or _is_imported(frame):
             return
         self.files[met] = None
+        self._functions.add((met, frame.f_code.co_qualname))
+        visits = self._visits.setdefault(threading.get_ident(), [])
+        if visits[-1:] != [met]:
+            visits.append(met)
         before = frame.f_back
         while before is not None and not self._place(before):
             before = before.f_back
         caller = self._place(before) if before is not None else ""
         if caller not in ("", met):
             self.calls.add((caller, met))
+
+    def counts(self) -> str:
+        """Return the counts of the module's docstring in one line."""
+        n_named = sum(not name.endswith(">") for _, name in self._functions)
+        visits = self._visits.values()
+        n_returns = sum(first == third for way in visits for first, third in zip(way, way[2:], strict=False))
+        return (
+            f"{len(self.files)} files, {len(self.calls)} pairs of caller and callee;"
+            f" {n_named} functions ({len(self._functions)}), {sum(map(len, visits))} entries, {n_returns} returns"
+        )
 
     def _place(self, frame: FrameType) -> str:
         """Return the file of a frame, relative to the repository; empty for those that are not noted."""
@@ -166,7 +191,7 @@ def main() -> None:
         sys.exit(f"name one way: {', '.join(ways)}")
     journey = ways[sys.argv[1]]()
     print("\n".join(journey.files))
-    print(f"{len(journey.files)} files; {len(journey.calls)} pairs of caller and callee")
+    print(journey.counts())
 
 
 if __name__ == "__main__":

@@ -51,8 +51,7 @@ from codea1_env.rounds.episodes import (
     TwoAgentGame,
     takes_arguments_of,
 )
-from codea1_env.rules.reward_parts import CandidateRewards
-from codea1_env.rules.rewards import score
+from codea1_env.rules.rewards import CandidateRewards, score
 
 __all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
 

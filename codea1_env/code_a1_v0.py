@@ -192,7 +192,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
 
     def _end_round(self, tester_reply: str | None) -> None:
         if tester_reply is None:  # an empty suite, so that the tester is scored, too
-            self._rounds.submit_groups([[[Suite(())]]])
+            self._rounds.submit_suites([Suite(())], [[1]])
         (tree,) = self._rounds.results()
         assert tree.report is not None  # without `masks_sandbox_errors`, submitting raises instead
         book, rewards = None, tree.rewards[0]
@@ -203,14 +203,10 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
         )
         self._coder_feedback, self._tester_feedback = coder_feedback(judged), tester_feedback(judged)
-        self._finish_round(judged)
+        self._finish_round(judged, self._n_cut)
 
     def _shown_program(self) -> str:
         return self._program if self.tester_view == "white_box" else ""
-
-    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        info = super()._judged_info(agent, judged)
-        return info | {"truncated_chars": self._n_cut[agent]} if info and self._n_cut[agent] else info
 
 
 @takes_arguments_of(raw_env)

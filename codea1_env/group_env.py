@@ -65,8 +65,7 @@ from codea1_env.rounds.episodes import VIEWS, EpisodeSource, Lifecycle
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tree, Turn
 from codea1_env.rules.mistake_book import BookDelta, Provenance
-from codea1_env.rules.reward_parts import Rewards
-from codea1_env.rules.rewards import reward_of_no_suite
+from codea1_env.rules.rewards import Rewards, reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -226,7 +225,8 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self.require_turn()
         replies = self.replies(actions)
         if self._sent is None:
-            self._rounds.submit(self.acting, replies)
+            submit = self._rounds.submit_programs if self.acting == "coder" else self._rounds.submit_suites
+            submit(replies)
         elif replies != self._sent:
             raise RuntimeError("actions changed after they had been sent to a shared round")
         if self.acting == "coder":
@@ -314,7 +314,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
 
     def _finish(self, rewards: dict[str, float], judged_infos: dict[str, dict[str, Any]]) -> _Step:
         """Pay all agents; testers that had no turn have rewards and infos already."""
-        judged = self.last_tree = self._rounds.result(self._place)
+        judged = self.last_tree = self._rounds.judged[self._place]
         book = self._recorded(judged)
         size = None if book is None else book.size
         for agent in [agent for agent in self.agents if agent not in rewards]:
@@ -501,7 +501,8 @@ class GroupVector(Closing):
         replies = [member.replies(its_actions) for member, its_actions in zip(members, given, strict=True)]
         for member, its_replies in zip(members, replies, strict=True):
             member.send(its_replies)
-        self._work = self.referee.start(self._rounds.submit, members[0].acting, list(chain.from_iterable(replies)))
+        submit = self._rounds.submit_programs if members[0].acting == "coder" else self._rounds.submit_suites
+        self._work = self.referee.start(submit, list(chain.from_iterable(replies)))
         self._sent = given
 
     def recv(self) -> list[GroupStep]:

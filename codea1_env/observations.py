@@ -9,6 +9,7 @@ import hashlib
 import string
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from gymnasium.vector.utils import create_shared_memory
 from codea1_env import values
 from codea1_env.errors import UserError
 from codea1_env.facts.answers import AnswerOrder
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.reward_parts import with_decided
+from codea1_env.rules.rewards import with_decided
 
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576
@@ -120,7 +121,9 @@ def coder_feedback(judged: JudgedRound) -> str:
     cases = [*with_decided(report).replayed, *(case for suite in report.suites for case in suite.cases)]
     failed = [case for case in cases if case.verdict.is_failure]
     lines = [f"{len(failed)} of {len(cases)} tests failed."]
-    lines += [_failure_line(case) for case in failed[:_MAX_CASES_SHOWN]]
+    for case in failed[:_MAX_CASES_SHOWN]:
+        gave = case.actual or _words(case.verdict)
+        lines.append(f"{case.case.case.expression} should be {values.describe(case.case.expected)}; it gave {gave}")
     if len(failed) > _MAX_CASES_SHOWN:
         lines.append(f"... and {len(failed) - _MAX_CASES_SHOWN} more")
     return "\n".join(lines)
@@ -181,17 +184,17 @@ def test_notes(problem: Problem) -> str:
     return " ".join(filter(None, [*notes, *problem.calls.notes(problem.entry_point)]))
 
 
-def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:
-    """Return the infos that judging a round of one candidate and one suite adds; see `judged_pairs_info`."""
+def judged_infos(judged: JudgedRound, tests_per_suite: int) -> dict[str, dict[str, Any]]:
+    """Return by role the infos that judging a round of one candidate and one suite adds; see `judged_pairs_info`."""
     (report,) = judged.report.candidates
-    reward = judged.rewards.coder if role == "coder" else judged.rewards.testers[0]
-    return judged_pairs_info(
-        [(report, report.suites[:1])],
-        reward.weighted(),
-        tests_per_suite=tests_per_suite,
-        book_size=None if judged.book is None else judged.book.size,
-        masked=reward.masked,
+    book_size = None if judged.book is None else judged.book.size
+    info = judged_pairs_info(
+        [(report, report.suites[:1])], {}, tests_per_suite=tests_per_suite, book_size=book_size, masked=False
     )
+    rewards = {"coder": judged.rewards.coder, "tester": judged.rewards.testers[0]}
+    return {
+        role: info | {"reward_parts": reward.weighted(), "masked": reward.masked} for role, reward in rewards.items()
+    }
 
 
 def judged_pairs_info(
@@ -215,14 +218,16 @@ def judged_pairs_info(
         book_size: entries of the problem in the Mistake Book afterwards; None: nothing was recorded.
         masked: whether the reward is nan.
     """
-    (report, suites), suite_reports = pairs[0], [suite for _, of_one in pairs for suite in of_one]
+    report, suites = pairs[0]
+    suite_reports = [suite for _, reports in pairs for suite in reports]
     counted = [case for suite in suite_reports for case in suite.cases[:tests_per_suite]]
     n_required = tests_per_suite * max(1, len(suite_reports))
-    tried = [case for each, of_one in pairs for case in (*each.replayed, *(c for suite in of_one for c in suite.cases))]
+    cases = chain.from_iterable([*(each.replayed for each, _ in pairs), *(suite.cases for suite in suite_reports)])
+    tried = [case.verdict for case in cases if case.verdict.is_evidence]
     return {
         "verdict": report.verdict.value if len(pairs) == 1 else None,
         "own_tests": sum(each.candidate.n_own_tests for each, _ in pairs),
-        "pass_rate": _pass_rate(tried),
+        "pass_rate": tried.count(Verdict.PASSED) / len(tried) if tried else None,
         "new_tests": sum(len(suite.cases) for suite in suites),
         "replayed_tests": len(with_decided(report).replayed),
         "validity": sum(case.case.prediction_right is not False for case in counted) / n_required,
@@ -232,16 +237,6 @@ def judged_pairs_info(
         "book_size": book_size,
         "masked": masked,
     }
-
-
-def _pass_rate(cases: list[CaseReport]) -> float | None:
-    tried = [case for case in cases if case.verdict.is_evidence]
-    return sum(case.verdict is Verdict.PASSED for case in tried) / len(tried) if tried else None
-
-
-def _failure_line(case: CaseReport) -> str:
-    expected = values.describe(case.case.expected)
-    return f"{case.case.case.expression} should be {expected}; it gave {case.actual or _words(case.verdict)}"
 
 
 def _words(verdict: Verdict) -> str:

@@ -17,7 +17,7 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, 
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.reward_parts import Reward, n_failed, n_passed, n_right, n_written
+from codea1_env.rules.rewards import Reward, n_failed, n_passed, n_right, n_written
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

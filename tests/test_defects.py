@@ -20,8 +20,7 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.reward_parts import CandidateRewards
-from codea1_env.rules.rewards import score
+from codea1_env.rules.rewards import CandidateRewards, score
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, Sandbox
 from tests.support.toys import fenced

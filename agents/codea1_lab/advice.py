@@ -169,11 +169,8 @@ def measured(
 
 def _judged(rounds: Rounds, programs: Sequence[Reply], tester: NamedAgent | None) -> list[CandidateReport | None]:
     """Return one report per program, in order; None where it is masked."""
-    rounds.submit_programs(programs)
-    if tester is not None:
-        rounds.submit_suites(tester.replies(rounds.tester_turns()))
     found: list[CandidateReport | None] = []
-    for judged in rounds.results():
+    for judged in rounds.play(lambda _: programs, None if tester is None else tester.replies):
         reports = judged.report.candidates if judged.report is not None else (None,) * judged.tree.n_candidates
         found += [None if isnan(reward) else each for each, reward in zip(reports, judged.coder_rewards, strict=True)]
     return found

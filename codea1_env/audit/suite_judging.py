@@ -19,8 +19,7 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rendering import shortened
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.reward_parts import n_credited
-from codea1_env.rules.rewards import score
+from codea1_env.rules.rewards import n_credited, score
 from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 

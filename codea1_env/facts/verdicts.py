@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from codea1_env.facts.submissions import Candidate, Rejection, TestCase
@@ -123,12 +124,12 @@ class Verdict(StrEnum):
     INTERNAL_ERROR = "internal_error"
     """The sandbox itself failed. Never evidence, never part of a reward."""
 
-    @property
+    @cached_property  # of a few members, asked for every case
     def is_evidence(self) -> bool:
         """True iff this is evidence for or against the candidate."""
         return self not in _NO_EVIDENCE
 
-    @property
+    @cached_property
     def is_failure(self) -> bool:
         """True iff this is evidence against the candidate."""
         return self.is_evidence and self is not Verdict.PASSED

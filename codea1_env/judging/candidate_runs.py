@@ -7,7 +7,7 @@ Failures that something other than the candidate could explain are rechecked bef
 share its process, and its harness cases share another one. So:
 
 - A call that runs out of memory runs again alone, since earlier calls may have kept too much of it.
-- A call that takes too long runs again if the solution is so slow that the candidate gets more time (`rules.limits`).
+- A call that takes too long runs again if the solution is so slow that the candidate gets more time (`judging.limits`).
 - A call that was not run, because others had used up the job's restarts or its time to sleep, runs again with the other
   such calls of its suite.
 - A failed harness case is compared call by call (`equal_answers`), since it may distinguish answers that count as
@@ -33,6 +33,7 @@ from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind, Rechecks
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
 from codea1_env.judging.jobs import Terms, program_job
+from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     AnswerPair,
@@ -40,7 +41,6 @@ from codea1_env.judging.right_answers import (
     judged_answers,
 )
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.sandbox.interface import (
     BROKEN_HARNESS,
     LOADED_TOO_OFTEN,
@@ -358,7 +358,11 @@ def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits
             for call in dict.fromkeys(group)
             if call in allowed_s
             and call not in done
-            and (_was_starved(each.outcomes[call]) or allowed_s[call] > limits.cpu_s)
+            and (  # other calls had used up the restarts or the time to sleep, or the solution is slow, too
+                each.outcomes[call].kind is OutcomeKind.NOT_RUN
+                or each.outcomes[call].error_type == SLEPT
+                or allowed_s[call] > limits.cpu_s
+            )
         )
         done.update(calls)
         if calls:
@@ -369,11 +373,6 @@ def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits
                 return
             # No restarts: a call that hangs again has failed.
             yield _Rerun(timed.position, calls, replace(limits, cpu_s=cpu_s, max_restarts=0, job_factor=factor))
-
-
-def _was_starved(outcome: Outcome) -> bool:
-    """Whether other calls had used up the restarts or the time to sleep."""
-    return outcome.kind is OutcomeKind.NOT_RUN or outcome.error_type == SLEPT
 
 
 def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sandbox: Sandbox) -> list[JobReport]:

@@ -22,10 +22,10 @@ from itertools import islice
 from codea1_env import values
 from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
-from codea1_env.judging.jobs import Terms, call_of, program_job
+from codea1_env.judging.jobs import Terms, call_in_test, call_of, program_job
+from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
-from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.sandbox.interface import (
     LOADED_TOO_OFTEN,
@@ -69,13 +69,23 @@ class GoldenResult:
     """The result of one golden test on one program."""
 
     verdict: Verdict
-    detail: str = ""
-    """Why it did not pass, for people; at most 300 characters of the program's own text."""
+    text: str = ""
+    """Why it did not pass; of a wrong answer, the expression."""
     broken_test: bool = False
     """The test itself is broken: its expected value cannot be evaluated, or it needs values that cannot be sent between
     processes or exceed the limits. No evidence about the program."""
     is_opaque: bool = False
     """An argument or a result of the test is not plain data."""
+    answer: bytes | None = None
+    """A wrong answer, encoded, as is the expected one; None for all other results."""
+    expected: bytes = b""
+
+    @property
+    def detail(self) -> str:
+        """Why it did not pass, for people; at most 300 characters of the program's own text."""
+        if self.answer is None:  # a program's many wrong answers are described only where somebody reads it
+            return self.text
+        return f"{self.text} is {values.describe(self.answer)}, not {values.describe(self.expected)}"
 
     @property
     def passed(self) -> bool | None:
@@ -98,18 +108,21 @@ class ExpectedValues:
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        wanted = {problem: dict.fromkeys(_expected_calls(problem)) for problem in problems}
-        found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
+        calls_of = {
+            problem: dict.fromkeys(_expected_call(case) for case in _cases(problem) if _literal(case.expected) is None)
+            for problem in problems
+        }
+        known = {call: self._known[call] for calls in calls_of.values() for call in calls if call in self._known}
         jobs = [
             Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits, problem_id=problem.id)
-            for problem, calls in wanted.items()
-            if (missing := tuple(call for call in calls if call not in found))
+            for problem, calls in calls_of.items()
+            if (missing := tuple(call for call in calls if call not in known))
         ]
         new: dict[Call, Outcome] = {}
         for job, report in zip(jobs, self._sandbox.run(jobs) if jobs else (), strict=True):
             new.update(zip(job.calls, report.outcomes, strict=True))
         self._known.update((call, out) for call, out in new.items() if out.kind is not OutcomeKind.INTERNAL_ERROR)
-        return {**found, **new}
+        return {**known, **new}
 
 
 def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) -> tuple[Job, ...]:
@@ -121,9 +134,9 @@ def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) 
     def job(calls: Sequence[Call], source: str = "") -> Job:
         return program_job(problem, program, calls, limits, Harness(source, is_trusted=not problem.calls.in_place))
 
-    cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
+    calls, check = _calls(problem), Call(_CHECK, place=Place.HARNESS)
     in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
-    return (job([_call(case, problem.entry_point) for case in cases]), *in_harness) if cases else tuple(in_harness)
+    return (job(calls), *in_harness) if calls else tuple(in_harness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +152,18 @@ class GoldenRun:
     @property
     def case_calls(self) -> tuple[Call, ...]:
         """The calls of the value cases, which the first report is about; () if there are none."""
-        cases = _cases(self.problem) if self.jobs else []
-        return tuple(_call(case, self.problem.entry_point) for case in cases)
+        return tuple(_calls(self.problem)) if self.jobs else ()
 
     def answered(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
         """Return the answers to the value cases, paired with the expected ones."""
-        right = tuple(_evaluated(case, expected).value for case in _cases(self.problem))
+        right = tuple(_expected_value(case, expected) for case in _cases(self.problem))
         return AnsweredCalls(self.problem, self.case_calls, right, self.reports[0])
 
 
 def golden_runs(asked: Iterable[tuple[Problem, tuple[Job, ...]]], reports: Iterable[JobReport]) -> list[GoldenRun]:
     """Return the runs of programs, given their jobs and the reports on all of these, in order."""
-    given = iter(reports)
-    return [GoldenRun(problem, jobs, tuple(islice(given, len(jobs)))) for problem, jobs in asked]
+    rest = iter(reports)
+    return [GoldenRun(problem, jobs, tuple(islice(rest, len(jobs)))) for problem, jobs in asked]
 
 
 def accept_golden_answers(
@@ -168,13 +180,13 @@ def accept_golden_answers(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = list(runs)
+    accepting = list(runs)
     chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
     answered = [runs[n].answered(expected) for n in chosen]
     accepted = accept_right_answers(answered, Terms(sandbox, Limits(), comparison)) if answered else ()
     for n, report in zip(chosen, accepted, strict=True):
-        found[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
-    return found
+        accepting[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
+    return accepting
 
 
 def golden_results(
@@ -211,12 +223,8 @@ def _cases(problem: Problem) -> list[GoldenCase]:
     return [test for test in problem.golden if isinstance(test, GoldenCase)]
 
 
-def _call(case: GoldenCase, entry_point: str) -> Call:
-    return call_of(case.expression, case.imports, direct=is_direct_call(case.expression, entry_point))
-
-
-def _expected_calls(problem: Problem) -> list[Call]:
-    return [_expected_call(case) for case in _cases(problem) if _literal(case.expected) is None]
+def _calls(problem: Problem) -> list[Call]:
+    return [call_in_test(case.expression, case.imports, problem.entry_point) for case in _cases(problem)]
 
 
 def _expected_call(case: GoldenCase) -> Call:
@@ -239,28 +247,32 @@ def _case_results(
     failure = load_failure(report)
     if failure is not None:
         return [failure] * len(cases)
-    evaluated = [_printed(case, _evaluated(case, expected), problem) for case in cases]
-    budget, results = ValueBudget(), []
-    for case, outcome, known in zip(cases, report.outcomes, evaluated, strict=True):
-        if known.value is None:
-            results.append(_unknown(case, known))
-        elif (affordable := budget.take(outcome, known)) is not outcome:
-            results.append(_failed(affordable, case.expression))
+    right = [_expected_value(case, expected) for case in cases]
+    if (form := problem.printed) is not None:  # what an output is compared as
+        right = [
+            as_printed(value, form)
+            if value is not None and is_direct_call(case.expression, problem.entry_point)
+            else value
+            for case, value in zip(cases, right, strict=True)
+        ]
+    judgeable = [(outcome, value) for outcome, value in zip(report.outcomes, right, strict=True) if value is not None]
+    affordable = iter(
+        ValueBudget().take_values([outcome for outcome, _ in judgeable], [value for _, value in judgeable])
+    )
+    results = []
+    for case, outcome, value in zip(cases, report.outcomes, right, strict=True):
+        if value is None:
+            results.append(_unknown(case, expected[_expected_call(case)]))
+        elif (allowed := next(affordable)) is not outcome:
+            results.append(_failed(allowed, case.expression))
         else:
-            results.append(_compared(case, outcome, known.value, comparison))
+            results.append(_compared(case, outcome, value, comparison))
     return results
 
 
-def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
+def _expected_value(case: GoldenCase, expected: Mapping[Call, Outcome]) -> bytes | None:
     literal = _literal(case.expected)
-    return expected[_expected_call(case)] if literal is None else Outcome(OutcomeKind.VALUE, literal)
-
-
-def _printed(case: GoldenCase, expected: Outcome, problem: Problem) -> Outcome:
-    """Return an expected output in the form that the problem compares."""
-    if problem.printed is None or expected.value is None or not is_direct_call(case.expression, problem.entry_point):
-        return expected
-    return replace(expected, value=as_printed(expected.value, problem.printed))
+    return expected[_expected_call(case)].value if literal is None else literal
 
 
 def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
@@ -283,9 +295,7 @@ def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: C
         return GoldenResult(Verdict.PASSED)
     if values.is_beyond_budget(expected):
         return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression}: {_TOO_LONG_TO_COMPARE}")
-    return GoldenResult(
-        Verdict.WRONG_ANSWER, f"{case.expression} is {values.describe(outcome.value)}, not {values.describe(expected)}"
-    )
+    return GoldenResult(Verdict.WRONG_ANSWER, case.expression, answer=outcome.value, expected=expected)
 
 
 def _harness_result(report: JobReport) -> GoldenResult:
@@ -350,10 +360,10 @@ class GoldenTests:
                 allowed = replace(job.limits, cpu_s=limits.cpu_s, wall_s=limits.wall_s, job_factor=limits.job_factor)
                 again.append((n, k, replace(job, limits=allowed)))
         reports = self._sandbox.run([job for *_, job in again]) if again else []
-        found = [list(run.reports) for run in runs]
+        reports_of = [list(run.reports) for run in runs]
         for (n, k, _), report in zip(again, reports, strict=True):
-            found[n][k] = report
-        return [replace(run, reports=tuple(known)) for run, known in zip(runs, found, strict=True)]
+            reports_of[n][k] = report
+        return [replace(run, reports=tuple(last)) for run, last in zip(runs, reports_of, strict=True)]
 
 
 def _allowed(report: JobReport) -> Limits:
@@ -390,12 +400,12 @@ def run_golden(
         SandboxError: the sandbox cannot be used at all.
     """
     distinct = dict.fromkeys((problem, program) for problem, program in programs if program)
-    asked = [(problem, golden_jobs(problem, program, limits)) for problem, program in distinct]
-    jobs = [job for _, of_one in asked for job in of_one]
-    runs = golden_runs(asked, sandbox.run(jobs) if jobs else ())
-    found = dict(zip(distinct, map(_finding, GoldenTests(sandbox, comparison).results(runs)), strict=True))
-    nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)
-    return [found[problem, program] if program else nothing for problem, program in programs]
+    jobs_by_program = [(problem, golden_jobs(problem, program, limits)) for problem, program in distinct]
+    jobs = [job for _, of_program in jobs_by_program for job in of_program]
+    runs = golden_runs(jobs_by_program, sandbox.run(jobs) if jobs else ())
+    findings = dict(zip(distinct, map(_finding, GoldenTests(sandbox, comparison).results(runs)), strict=True))
+    no_program = GoldenFinding(False, 0.0, Verdict.NO_CODE)
+    return [findings[problem, program] if program else no_program for problem, program in programs]
 
 
 def _finding(results: Sequence[GoldenResult]) -> GoldenFinding:

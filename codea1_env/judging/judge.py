@@ -68,7 +68,7 @@ from codea1_env.rules.validation import (
     validate,
     without_undecided,
 )
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ class Duel:
     """Cases of the Mistake Book; the candidates run those that the problem's solution confirms."""
     shares_suites: bool = False
     """Whether every candidate runs the same M suites: then all N items of `suites` are equal."""
+    early_checks: tuple[CandidateCheck | None, ...] = ()
+    """(N,) the results of candidates that must not run, None for the others; () if all run."""
 
     def __post_init__(self) -> None:
         if len(self.candidates) != len(self.suites):
@@ -136,11 +138,15 @@ class Judge:
         """Return one report per duel, in order."""
         validated, unconfirmed = self._validate(duels)
         tasks = [
-            _CandidateTask(duel, candidate, suites, found, self.rules.draws_order)
-            for duel, of_duel, found in zip(duels, validated, unconfirmed, strict=True)
-            for candidate, suites in zip(duel.candidates, of_duel, strict=True)
+            _CandidateTask(duel, candidate, suites, cases, self.rules.draws_order, check)
+            for duel, of_duel, cases in zip(duels, validated, unconfirmed, strict=True)
+            for candidate, suites, check in zip(
+                duel.candidates, of_duel, duel.early_checks or (None,) * len(duel.candidates), strict=True
+            )
         ]
-        reports = iter(self._judge_candidates(tasks))
+        to_run = [task for task in tasks if task.runs]
+        ran = iter(self._run(to_run) if to_run else ())
+        reports = iter([next(ran) if task.runs else self._report_without_run(task) for task in tasks])
         return [
             ProblemReport(duel.problem.id, tuple(islice(reports, len(duel.candidates))), duel.shares_suites)
             for duel in duels
@@ -152,7 +158,16 @@ class Judge:
         """Return (D, N, M) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
         written = [[suite for group in _distinct(duel) for suite in group] for duel in duels]
         answers = self._solutions.answers(
-            [(duel.problem, self._calls(duel, suites)) for duel, suites in zip(duels, written, strict=True)]
+            [
+                (
+                    duel.problem,  # a replayed case runs if it may at all, since a book may be anybody's
+                    chain(
+                        (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem)),
+                        *(calls_of_suite(suite, self.limits.value_bytes) for suite in suites),
+                    ),
+                )
+                for duel, suites in zip(duels, written, strict=True)
+            ]
         )
         of_suites = [
             SuiteEvidence(duel.problem, suite, evidence_of_suite(suite, known, self.limits.value_bytes))
@@ -168,23 +183,17 @@ class Judge:
             validated.append(groups * len(duel.candidates) if duel.shares_suites else groups)
         return validated, [self._unconfirmed(*each) for each in zip(duels, answers, strict=True)]
 
-    def _calls(self, duel: Duel, suites: Iterable[Suite]) -> Iterator[Call]:
-        """Yield the calls of the replayed cases that may run at all (a book may be anybody's), then of the suites."""
-        yield from (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem))
-        for suite in suites:
-            yield from calls_of_suite(suite, self.limits.value_bytes)
-
     def _may_run(self, case: ValidCase, problem: Problem) -> bool:
         return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)
 
     def _unconfirmed(self, duel: Duel, answers: Answers) -> _Unconfirmed:
-        found = (
+        reports = (
             replayed_case(case, answers[call_of_case(case.case)], self.rules.comparison)
             if self._may_run(case, duel.problem)
             else CaseReport(case, Verdict.DENIED, "no test that the rules accept")
             for case in duel.replayed
         )
-        return {report.case: report for report in found if report is not None}
+        return {report.case: report for report in reports if report is not None}
 
     def _suite_rules(self, problem: Problem) -> SuiteRules:
         canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
@@ -201,16 +210,11 @@ class Judge:
 
     # -- candidates --
 
-    def _judge_candidates(self, tasks: Sequence[_CandidateTask]) -> list[CandidateReport]:
-        run = [task for task in tasks if task.candidate.program]
-        found = iter(self._run(run) if run else ())
-        rate_of_none = 0.0 if self.golden else None
-        return [
-            next(found)
-            if task.candidate.program
-            else self._report(task, self._checked(None, task.candidate), None, rate_of_none)
-            for task in tasks
-        ]
+    def _report_without_run(self, task: _CandidateTask) -> CandidateReport:
+        """Return the report on a candidate that has failed all golden tests, or is masked."""
+        check = task.check or self._checked(None, task.candidate)
+        is_known = self.golden and check.verdict is not Verdict.INTERNAL_ERROR
+        return self._report(task, check, None, 0.0 if is_known else None)
 
     def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
         problems, golden = [task.duel.problem for task in tasks], self._golden
@@ -224,7 +228,10 @@ class Judge:
         ]
         reports = self.sandbox.run([*jobs, *chain(*golden_jobs)])
         loaded = loaded_without_calls(jobs, reports[: len(jobs)], self.sandbox)
-        answered = [task.answered(report) for task, report in zip(tasks, loaded, strict=True)]
+        answered = [
+            AnsweredCalls(task.duel.problem, tuple(task.expected), tuple(task.expected.values()), report)
+            for task, report in zip(tasks, loaded, strict=True)
+        ]
         accepted = accept_right_answers(answered, self._terms)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
@@ -251,11 +258,15 @@ class Judge:
         else:
             judged = map(self._case_report, task.cases, map(answers.outcomes.__getitem__, task.calls))
             undecided = answers.undecided
+        replayed = (
+            CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
+            for each in islice(judged, len(task.replayed))
+        )
         return CandidateReport(
             candidate=task.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=task.all_replayed(_without_evidence(islice(judged, len(task.replayed)), undecided)),
+            replayed=tuple(task.unconfirmed.get(case) or next(replayed) for case in task.duel.replayed),
             suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), undecided) for suite in task.suites),
             golden_pass_rate=golden_pass_rate,
             rechecks=answers.rechecks if answers is not None else Rechecks(),
@@ -298,14 +309,6 @@ _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 """The replayed cases of a duel that the solution does not confirm now."""
 
 
-def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
-    """Return `reports` with UNDECIDED for undecided cases, so that they are not evidence."""
-    return tuple(
-        CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
-        for each in reports
-    )
-
-
 def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: Undecided) -> SuiteReport:
     """Return a suite's report without undecided cases."""
     kept, lost = list[CaseReport](), list[tuple[ValidCase, RejectionReason]]()
@@ -321,7 +324,7 @@ def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: U
 class _CandidateTask:
     """One candidate of one duel with its validated suites, and the calls that it has to answer."""
 
-    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "replayed", "suites", "unconfirmed")
+    __slots__ = ("calls", "candidate", "cases", "check", "duel", "expected", "replayed", "suites", "unconfirmed")
 
     def __init__(
         self,
@@ -330,11 +333,14 @@ class _CandidateTask:
         suites: tuple[ValidSuite, ...],
         unconfirmed: _Unconfirmed,
         draws_order: bool,
+        check: CandidateCheck | None,
     ) -> None:
         self.duel = duel
         self.candidate = candidate
         self.suites = suites
         self.unconfirmed = unconfirmed
+        self.check = check
+        """The result of a candidate that must not run; None for all others."""
         self.replayed = tuple(case for case in duel.replayed if case not in unconfirmed)
         """The confirmed ones, which the candidate runs."""
         self.cases = (*self.replayed, *chain.from_iterable(suite.cases for suite in suites))
@@ -348,14 +354,10 @@ class _CandidateTask:
             order = drawn_order(candidate.program, [call.expression for call in self.expected])
             self.expected = dict(map(items.__getitem__, order))
 
-    def all_replayed(self, judged: Iterable[CaseReport]) -> tuple[CaseReport, ...]:
-        """Return the reports on all replayed cases, in their order, from those on the confirmed ones."""
-        found = iter(judged)
-        return tuple(self.unconfirmed.get(case) or next(found) for case in self.duel.replayed)
-
-    def answered(self, report: JobReport) -> AnsweredCalls:
-        """Return a run's answers, paired with the solution's."""
-        return AnsweredCalls(self.duel.problem, tuple(self.expected), tuple(self.expected.values()), report)
+    @property
+    def runs(self) -> bool:
+        """Whether the candidate runs: there is a program, and no result yet."""
+        return self.check is None and bool(self.candidate.program)
 
     def outcomes(self, report: JobReport) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""
@@ -363,11 +365,9 @@ class _CandidateTask:
         outcomes = dict(zip(self.expected, budget.take_values(report.outcomes, self.expected.values()), strict=True))
         are_recorded = any(report.entry_point_calls)
         records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
-        return CandidateOutcomes(
-            self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, budget, records
-        )
-
-    def _groups(self) -> tuple[tuple[Call, ...], ...]:
-        calls = iter(self.calls)
+        rest = iter(self.calls)
         sizes = (len(self.replayed), *(len(suite.cases) for suite in self.suites))
-        return tuple(tuple(islice(calls, size)) for size in sizes)
+        groups = tuple(tuple(islice(rest, size)) for size in sizes)
+        return CandidateOutcomes(
+            self.duel.problem, self.candidate.program, groups, self.expected, outcomes, budget, records
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rules.rewards import CandidateRewards
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,11 +376,8 @@ def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:
     record = evidence.entry_point_calls
     if call.place is not Place.HARNESS or evidence.first.value is None or evidence.second.value is None or not record:
         return False
-    return all(each is not TOO_MANY and _is_plain(each.answer) for each in record)
-
-
-def _is_plain(answer: Outcome | None) -> bool:
-    return answer is not None and (answer.value is not None or answer.items is not None)
+    answers = [None if call is TOO_MANY else call.answer for call in record]
+    return all(each is not None and (each.value is not None or each.items is not None) for each in answers)
 
 
 def _record_bytes(evidence: SolutionEvidence) -> int:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules, OutputForm
 from codea1_env.facts.call_forms import CallForms
-from codea1_env.facts.problem_kinds import RUN, ProblemKind, Programs, kind_of, programs_of
+from codea1_env.facts.problem_kinds import PROGRAMS, RUN, ProblemKind, Programs, kind_of
 from codea1_env.problems.columns import Row, checked_text, items_of, optional_text, sub_row, text, texts_of
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, Refusal, WrongProgram
 from codea1_env.problems.python_source import require_definition, require_expression
@@ -68,7 +68,7 @@ def problem_from_row(row: Row) -> Problem:
         if get_close_matches(name.lower(), _FIELDS, cutoff=0.75):
             raise BrokenInput(str(UnknownName.of("field", name, _FIELDS)))
     kind = _member(ProblemKind, row, "kind", kind_of(optional_text(row, "entry_point")))
-    programs = programs_of(kind)
+    programs = PROGRAMS[kind]
     if not programs.scripts and "entry_point" not in row:
         raise BrokenInput(_NO_ENTRY_POINT)
     entry_point = optional_text(row, "entry_point") or RUN if programs.scripts else text(row, "entry_point")
@@ -149,8 +149,8 @@ def _golden(item: object, what: str, entry_point: str, programs: Programs, calls
             texts = texts_of(value, where) if programs.takes_list else [checked_text(value, where)]
             call = f"{entry_point}({', '.join(map(repr, texts))})"
             return (GoldenCase(call, repr(checked_text(printed, f"'output' of {what}"))),)
-        case {"output": _, **given} if kinds := [kind for kind in ProblemKind if programs_of(kind).given_as in given]:
-            if programs not in map(programs_of, kinds):
+        case {"output": _, **given} if kinds := [kind for kind in ProblemKind if PROGRAMS[kind].given_as in given]:
+            if programs not in map(PROGRAMS.__getitem__, kinds):
                 raise BrokenInput(f'{what}, {{{", ".join(map(str, given))}, output}}, needs "kind": "{kinds[0]}"')
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:
             return (

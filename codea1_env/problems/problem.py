@@ -10,7 +10,7 @@ from typing import overload
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules, OutputForm
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.problem_kinds import ProblemKind, Programs, Script, programs_of
+from codea1_env.facts.problem_kinds import PROGRAMS, ProblemKind, Programs, Script
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Problem:
     @property
     def programs(self) -> Programs:
         """What is known of the programs of its kind."""
-        return programs_of(self.kind)
+        return PROGRAMS[self.kind]
 
     @property
     def script(self) -> Script | None:

@@ -27,7 +27,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError, of_type, one_of, whole_number
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.observations import judged_info, turn_info
+from codea1_env.observations import judged_infos, turn_info
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.records.closing import Closing
 from codea1_env.rounds.rounds import require_golden_tests
@@ -325,11 +325,17 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
         self.agent_selection = TESTER
         self.infos[TESTER] |= self._turn_info(TESTER)
 
-    def _finish_round(self, judged: JudgedRound) -> None:
-        """Give both agents their rewards and infos; end the episode after its last round or if they are masked."""
+    def _finish_round(self, judged: JudgedRound, n_cut: Mapping[str, int] | None = None) -> None:
+        """Give both agents their rewards and infos; end the episode after its last round or if they are masked.
+
+        Args:
+            judged: the round.
+            n_cut: by agent, how many characters of its reply were cut.
+        """
         self.last_round = judged
         self._round += 1
-        found = {agent: self._judged_info(agent, judged) for agent in self.agents}
+        infos = judged_infos(judged, self.rules.tests_per_suite) if self.has_infos else {}
+        cut = {agent: {"truncated_chars": n} for agent, n in (n_cut or {}).items() if n and self.has_infos}
         is_masked, is_last = judged.rewards.coder.masked, self._round >= self.max_cycles
         self.rewards = {CODER: judged.rewards.coder.value, TESTER: judged.rewards.testers[0].value}
         self.terminations = dict.fromkeys(self.agents, is_last and not is_masked)
@@ -339,7 +345,7 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
         else:
             self._begin_round()
         for agent in self.agents:
-            self.infos[agent] |= found[agent]
+            self.infos[agent] |= infos.get(role_of(agent), {}) | cut.get(agent, {})
 
     def _turn_info(self, agent: str) -> dict[str, Any]:
         if not self.has_infos:
@@ -353,11 +359,6 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
             program=self._shown_program(),
             tester_view=self.reported_view,
         )
-
-    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        if not self.has_infos:
-            return {}
-        return judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,13 +206,13 @@ class Referee(Closing):
             for name, rows_of in places.items()
         ]
         options = RoundOptions(skips_invalid=False, masks_sandbox_errors=True)
-        rounds = self.open(trees, options)
-        rounds.submit_programs([rows[position][0] for rows_of in places.values() for position in rows_of])
-        rounds.submit_groups([[rows[position][1] for position in rows_of] for rows_of in places.values()])
-        found: dict[int, Scored] = {}
-        for judged, rows_of in zip(rounds.results(), places.values(), strict=True):
-            found.update((position, _scored(judged, n)) for n, position in enumerate(rows_of))
-        return [found[position] for position in range(len(rows))]
+        rounds, in_order = self.open(trees, options), [position for of_tree in places.values() for position in of_tree]
+        rounds.submit_programs([rows[position][0] for position in in_order])
+        sizes = [[len(rows[position][1]) for position in of_tree] for of_tree in places.values()]
+        rounds.submit_suites([suite for position in in_order for suite in rows[position][1]], sizes)
+        scored = (_scored(judged, n) for judged in rounds.results() for n in range(judged.tree.n_candidates))
+        by_position = dict(zip(in_order, scored, strict=True))
+        return [by_position[position] for position in range(len(rows))]
 
     async def arewards(
         self,
@@ -334,7 +334,7 @@ def judge(
     suites = [reply_text(reply) for reply in _replies(tests)]
     rounds = referee.open([Tree(problem, 1, len(suites))], RoundOptions(skips_invalid=False, masks_sandbox_errors=True))
     rounds.submit_programs([reply_text(program)])
-    rounds.submit_groups([[suites]])
+    rounds.submit_suites(suites, [[len(suites)]])
     (judged,) = rounds.results()
     if judged.report is None:
         raise SandboxError(judged.why_masked(0))

@@ -11,9 +11,10 @@ suite. A GRPO group, the samples of an evaluation and a matrix of programs and s
     for judged in rounds.results():
         judged.coder_rewards, judged.tester_rewards, judged.report, judged.book_report
 
-A driver submits the replies of agents, or programs and suites that it has already; for those it does not need the
-turns. Each method does its work before it returns. A driver that collects other replies meanwhile runs the method on
-the referee's thread, as `GroupVector` does: `work = referee.start(rounds.submit_programs, programs)`, `work.result()`.
+`rounds.play(coder, tester)` does all of it. A driver submits the replies of agents, or programs and suites that it has
+already; for those it does not need the turns. Each method does its work before it returns. A driver that collects other
+replies meanwhile runs the method on the referee's thread, as `GroupVector` does:
+`work = referee.start(rounds.submit_programs, programs)`, `work.result()`.
 
 The owner of the Mistake Book reads it before the round (`Tree.replayed`) and writes it after the round
 (`JudgedTree.book_report`).
@@ -22,7 +23,7 @@ The owner of the Mistake Book reads it before the round (`Tree.replayed`) and wr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -42,8 +43,7 @@ from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import imports_of
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.reward_parts import CandidateRewards, Reward, Rewards, mean_over_candidates
-from codea1_env.rules.rewards import score_group
+from codea1_env.rules.rewards import CandidateRewards, Reward, Rewards, mean_over_candidates, score_group
 from codea1_env.rules.ruleset import Reading, Ruleset
 
 Program: TypeAlias = str | Candidate | AgentUnavailable
@@ -242,7 +242,7 @@ class _Programs:
     candidates: tuple[Candidate, ...]
     """(N,)"""
     early_checks: tuple[CandidateCheck | None, ...]
-    """(N,) the result of a candidate that is not judged; None for a candidate that is judged and gets suites."""
+    """(N,) the result of a candidate that must not run (again); None for all others, which get suites."""
 
 
 class Rounds:
@@ -265,7 +265,8 @@ class Rounds:
         """Seconds that checks and judging have taken so far."""
         self._judge, self._options = judge, options or RoundOptions()
         self._programs: list[_Programs] | None = None
-        self._results: dict[int, JudgedTree] = {}
+        self.judged: dict[int, JudgedTree] = {}
+        """By position, the trees that are judged so far; `results` returns all."""
 
     # -- coders --
 
@@ -276,13 +277,15 @@ class Rounds:
     def submit_programs(self, programs: Sequence[Program]) -> None:
         """Read all programs, in the order of `coder_turns`, and load those whose testers depend on it.
 
+        A tree in which no tester has a turn is judged at once.
+
         Raises:
             UserError: their number differs from the number of turns, or one is not a reply.
             SandboxError: the sandbox cannot be used at all.
         """
-        n_wanted = sum(tree.n_candidates for tree in self.trees)
-        given = iter(_replies("programs", programs, n_wanted, Candidate))
-        replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
+        n_turns = sum(tree.n_candidates for tree in self.trees)
+        rest = iter(_checked_replies("programs", programs, n_turns, Candidate))
+        replies = [tuple(islice(rest, tree.n_candidates)) for tree in self.trees]
         read = [
             tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in of_tree)
             for tree, of_tree in zip(self.trees, replies, strict=True)
@@ -298,10 +301,16 @@ class Rounds:
             for n in range(tree.n_candidates)
             if early_checks[t][n] is None
         ]
-        checks = self._checked([(self.trees[t].problem, read[t][n]) for t, n in places])
+        checks = self._check([(self.trees[t].problem, read[t][n]) for t, n in places])
         for (t, n), check in zip(places, checks, strict=True):
             early_checks[t][n] = None if check.verdict is Verdict.PASSED else check
-        self._programs = list(map(_Programs, replies, read, map(tuple, early_checks)))
+        before, self._programs = self._programs, list(map(_Programs, replies, read, map(tuple, early_checks)))
+        over = [t for t in range(len(self.trees)) if not any(self._sizes(t))]
+        try:
+            self._judge_trees({t: ((),) * self.trees[t].n_groups for t in over})
+        except SandboxError:
+            self._programs = before
+            raise
 
     def candidates(self) -> list[tuple[Candidate, ...]]:
         """Return the candidates read from the programs, (N,) per tree."""
@@ -329,92 +338,87 @@ class Rounds:
         sizes = [1] * self.trees[t].n_candidates if role == "coder" else self._sizes(t)
         return [self._turn(t, role, n, m) for n, size in enumerate(sizes) for m in range(size)]
 
-    def submit_suites(self, suites: Sequence[Tests]) -> None:
+    def submit_suites(self, suites: Sequence[Tests], sizes: Sequence[Sequence[int]] | None = None) -> None:
         """Read, judge and score all suites, in the order of `tester_turns`.
 
-        Raises:
-            UserError: their number differs from the number of turns, or one is not a reply.
-            SandboxError: the sandbox cannot be used at all.
-        """
-        sizes = [self._sizes(t) for t in range(len(self.trees))]
-        given = iter(_replies("suites", suites, sum(map(sum, sizes)), Suite))
-        self.submit_groups([[tuple(islice(given, size)) for size in of_tree] for of_tree in sizes])
-
-    def submit_groups(self, groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
-        """Read, judge and score suites that a driver has already, any number for each group of each tree.
-
         Args:
-            groups: (T, G, any number) of T trees with G groups each.
+            suites: one per turn; with `sizes`, those that a driver has already, tree by tree, group by group.
+            sizes: (T, G) how many suites each group of each tree has; None: one for each turn.
 
         Raises:
+            UserError: the number of suites is wrong, or one is not a reply.
             ValueError: the number of groups of a tree is wrong.
             SandboxError: the sandbox cannot be used at all.
         """
-        if [len(of_tree) for of_tree in groups] != [tree.n_groups for tree in self.trees]:
-            raise ValueError("expected one group of suites for each group of every tree")
-        self._judge_trees(range(len(self.trees)), groups)
+        sizes = [self._sizes(t) for t in range(len(self.trees))] if sizes is None else sizes
+        if [len(of_tree) for of_tree in sizes] != [tree.n_groups for tree in self.trees]:
+            raise ValueError("expected one size for each group of every tree")
+        rest = iter(_checked_replies("suites", suites, sum(map(sum, sizes)), Suite))
+        groups = [tuple(tuple(islice(rest, size)) for size in of_tree) for of_tree in sizes]
+        self._judge_trees({t: each for t, each in enumerate(groups) if any(each) or t not in self.judged})
 
-    def _judge_trees(self, places: Sequence[int], groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
-        trees, failure = [self.trees[t] for t in places], ""
-        written = [self._read_programs()[t] for t in places]
-        duels = list(map(self._duel, trees, written, groups))
+    def _judge_trees(self, groups: Mapping[int, Sequence[Sequence[Tests]]]) -> None:
+        """Judge and score trees with their (G, any number) suites, by position."""
+        if not groups:
+            return
+        duels = [self._duel(self.trees[t], self._read_programs()[t], suites) for t, suites in groups.items()]
         reports: Sequence[ProblemReport | None]
+        failure = ""
         try:
             with self._timed():
-                reports = list(map(_with_early_checks, self._judge.judge(duels), written))
+                reports = self._judge.judge(duels)
         except SandboxError as error:
             if not self._options.masks_sandbox_errors:
                 raise
             reports, failure = [None] * len(duels), str(error)
-        for t, tree, each, suites, report in zip(places, trees, written, groups, reports, strict=True):
+        for (t, suites), report in zip(groups.items(), reports, strict=True):
             rewards = score_group(report, self._judge.rules) if report is not None else ()
             judged = JudgedTree(
-                tree=tree,
-                programs=each.replies,
+                tree=self.trees[t],
+                programs=self._read_programs()[t].replies,
                 suites=tuple(map(tuple, suites)),
                 report=report,
                 rewards=rewards,
-                coder_rewards=np.full(tree.n_candidates, np.nan),
+                coder_rewards=np.full(self.trees[t].n_candidates, np.nan),
                 tester_rewards=np.empty(0),
                 failure=failure,
             )
             for n, of_candidate in enumerate(rewards):
                 if not judged._lacks_reply(n):
                     judged.coder_rewards[n] = of_candidate.coder.value
-            self._results[t] = replace(judged, tester_rewards=judged.of_suites(attrgetter("value")))
+            self.judged[t] = replace(judged, tester_rewards=judged.of_suites(attrgetter("value")))
 
     # -- both --
 
-    def submit(self, role: Role, replies: Sequence[str | AgentUnavailable]) -> None:
-        """Submit the replies to all turns of one role; a tree in which no tester has a turn is judged at once.
+    def play(
+        self,
+        coder: Callable[[Sequence[Turn]], Sequence[Program]],
+        tester: Callable[[Sequence[Turn]], Sequence[Tests]] | None = None,
+    ) -> list[JudgedTree]:
+        """Ask for the replies to all turns and return the judged trees.
+
+        Args:
+            coder: from turns to one program each.
+            tester: from turns to one suite each; None where no tree has suites.
 
         Raises:
-            UserError: as `submit_programs` and `submit_suites`.
-            SandboxError: the sandbox cannot be used at all.
+            UserError, SandboxError: as `submit_programs` and `submit_suites`.
         """
-        if role == "tester":
-            self.submit_suites(replies)
-            return
-        self.submit_programs(replies)
-        over = [t for t in range(len(self.trees)) if not any(self._sizes(t))]
-        self._judge_trees(over, [((),) * self.trees[t].n_groups for t in over])
-
-    def result(self, t: int) -> JudgedTree:
-        """Return the judged tree at position `t`, which `submit` has judged."""
-        return self._results[t]
+        self.submit_programs(coder(self.coder_turns()))
+        if tester is not None:
+            self.submit_suites(tester(self.tester_turns()))
+        return self.results()
 
     def results(self) -> list[JudgedTree]:
         """Return one judged tree per tree, in order. If no tester has a turn, no suites need be submitted.
 
         Raises:
             RuntimeError: programs or suites have not been submitted.
-            SandboxError: no tester has a turn, and the sandbox cannot be used at all.
         """
-        if len(self._results) < len(self.trees):
-            if any(sum(self._sizes(t)) for t in range(len(self.trees))):
-                raise RuntimeError("submit_suites() must be called before results()")
-            self.submit_suites(())
-        return [self._results[t] for t in range(len(self.trees))]
+        self._read_programs()
+        if len(self.judged) < len(self.trees):
+            raise RuntimeError("submit_suites() must be called before results()")
+        return [self.judged[t] for t in range(len(self.trees))]
 
     def give_up(self, why: str) -> None:
         """Mask all programs because an agent gave no reply: none runs again, and no tester gets a turn for one.
@@ -425,8 +429,9 @@ class Rounds:
         if self._programs is None:
             self.submit_programs([AgentUnavailable(why) for tree in self.trees for _ in range(tree.n_candidates)])
         else:
-            given_up = CandidateCheck(Verdict.INTERNAL_ERROR, why)
-            self._programs = [replace(each, early_checks=(given_up,) * len(each.replies)) for each in self._programs]
+            check = CandidateCheck(Verdict.INTERNAL_ERROR, why)
+            self._programs = [replace(each, early_checks=(check,) * len(each.replies)) for each in self._programs]
+        self._judge_trees({t: ((),) * tree.n_groups for t, tree in enumerate(self.trees)})
 
     def fork(self, **options: Any) -> Rounds:
         """Return another round of the same programs, for other suites; it does not read and check them again.
@@ -440,7 +445,7 @@ class Rounds:
         if self._programs is None:
             raise RuntimeError("submit_programs() must be called before fork()")
         other = Rounds(self.trees, self._judge, replace(self._options, **options))
-        other._programs = self._programs
+        other._programs, other.judged = self._programs, dict(self.judged)
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -488,7 +493,7 @@ class Rounds:
         finally:
             self.judge_s += time.perf_counter() - begun
 
-    def _checked(self, programs: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
+    def _check(self, programs: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         try:
             with self._timed():
                 return self._judge.check(programs)
@@ -497,50 +502,38 @@ class Rounds:
                 raise
             return [CandidateCheck(Verdict.INTERNAL_ERROR, str(error))] * len(programs)
 
-    def _duel(self, tree: Tree, written: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:
-        # Candidates with an early check do not run again: the judge gets an empty program in their place.
-        candidates = tuple(
-            candidate if check is None else Candidate("")
-            for candidate, check in zip(written.candidates, written.early_checks, strict=True)
+    def _duel(self, tree: Tree, read: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:
+        rules = self._judge.rules
+        suites = [
+            tuple(
+                suite_of(reply if isinstance(reply, str) else "", tree.problem, rules.reading, rules.tests_per_suite)
+                if not isinstance(reply, Suite)
+                else reply
+                for reply in group
+            )
+            for group in groups
+        ]
+        shares_suites = tree.suites_per is SuitesPer.PROBLEM
+        suites = suites * tree.n_candidates if shares_suites else suites
+        return Duel(
+            tree.problem, read.candidates, tuple(suites), tree.replayed, shares_suites, early_checks=read.early_checks
         )
-        read = tuple(tuple(self._suite(tree, reply) for reply in group) for group in groups)
-        if tree.suites_per is SuitesPer.PROBLEM:
-            return Duel.crossed(tree.problem, candidates, read[0], tree.replayed)
-        return Duel(tree.problem, candidates, read, tree.replayed)
-
-    def _suite(self, tree: Tree, reply: Tests) -> Suite:
-        if isinstance(reply, Suite):
-            return reply
-        rules, text = self._judge.rules, reply if isinstance(reply, str) else ""
-        return suite_of(text, tree.problem, rules.reading, rules.tests_per_suite)
 
 
-def _with_early_checks(report: ProblemReport, written: _Programs) -> ProblemReport:
-    """Return the report with the early checks of those candidates that did not run again."""
-    reports = list(report.candidates)
-    for n, check in enumerate(written.early_checks):
-        if check is not None:
-            # The empty program in its place has failed the golden tests, as it would; a masked one's rate is unknown.
-            rate = None if check.verdict is Verdict.INTERNAL_ERROR else reports[n].golden_pass_rate
-            known = replace(reports[n], verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
-            reports[n] = replace(known, candidate=written.candidates[n])
-    return replace(report, candidates=tuple(reports))
-
-
-def _replies(name: str, replies: Sequence[_T], n_wanted: int, read: type) -> list[_T]:
+def _checked_replies(name: str, replies: Sequence[_T], n_turns: int, kind: type) -> list[_T]:
     """Return the replies as a list.
 
     Raises:
         UserError: their number is wrong, or one is neither text, nor what was read from one, nor unavailable.
     """
-    (found,) = as_lists(**{name: replies})
-    if len(found) != n_wanted:
-        raise UserError(f"expected {name} for {n_wanted} turns, got {len(found)}")
-    for reply in found:
-        if not isinstance(reply, str | read | AgentUnavailable):
+    (listed,) = as_lists(**{name: replies})
+    if len(listed) != n_turns:
+        raise UserError(f"expected {name} for {n_turns} turns, got {len(listed)}")
+    for reply in listed:
+        if not isinstance(reply, str | kind | AgentUnavailable):
             fault = f"{type(reply).__name__} ({reply!r:.100})"
-            raise UserError(f"{name} must be texts, {read.__name__} or AgentUnavailable, got {fault}")
-    return found
+            raise UserError(f"{name} must be texts, {kind.__name__} or AgentUnavailable, got {fault}")
+    return listed
 
 
 def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:

@@ -19,7 +19,7 @@ from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.reward_parts import (
+from codea1_env.rules.rewards import (
     MASKED,
     CandidateRewards,
     Reward,

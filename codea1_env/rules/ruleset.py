@@ -146,7 +146,7 @@ class Replays(StrEnum):
     PAID = "paid"
     """They enter the rewards (Eq. 2 and 3)."""
     AS_ALPHA = "as_alpha"
-    """No reward reads them. Where there are some, validity weighs `reward_parts.alpha_with_book` instead of alpha."""
+    """No reward reads them. Where there are some, validity weighs `rewards.alpha_with_book` instead of alpha."""
 
 
 class CommonKills(StrEnum):

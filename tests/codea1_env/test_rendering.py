@@ -18,7 +18,7 @@ from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, reward_sum
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.reward_parts import Reward, RewardPart
+from codea1_env.rules.rewards import Reward, RewardPart
 from codea1_env.rules.ruleset import preset
 from tests.support.reports import judged_round, suite_of
 

@@ -15,7 +15,7 @@ from codea1_env.agent import Role
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems import ProblemSource, load_problems
-from codea1_env.rules.reward_parts import MASKED
+from codea1_env.rules.rewards import MASKED
 from codea1_env.rules.ruleset import Ruleset
 
 

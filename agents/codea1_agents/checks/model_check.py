@@ -24,7 +24,7 @@ from codea1_env.agent import AgentContext, Info, Observation, Role, load_agent
 from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import candidate_of
-from codea1_env.rules.reward_parts import right_cases
+from codea1_env.rules.rewards import right_cases
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 

@@ -22,7 +22,7 @@ from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.plugins import names
 from codea1_env.problems import DEFAULT_SOURCE, load_problems
 from codea1_env.rendering import duel_picture
-from codea1_env.rules.reward_parts import n_failed, n_right, n_written
+from codea1_env.rules.rewards import n_failed, n_right, n_written
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
 

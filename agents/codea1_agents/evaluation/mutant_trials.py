@@ -16,7 +16,7 @@ from codea1_env.facts.verdicts import CandidateReport, SuiteReport
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Tree
-from codea1_env.rules.reward_parts import validity
+from codea1_env.rules.rewards import validity
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
@@ -71,9 +71,7 @@ def mutant_trials(
     rounds = referee.open([Tree(problem, samples) for problem in problems], options)
     context = AgentContext(problems, sandbox, seed)
     with closing(NamedAgent(load_agent(_MUTANT, context, role="coder"), _MUTANT, seed=seed)) as coder:
-        rounds.submit_programs(coder.replies(rounds.coder_turns()))
-    rounds.submit_suites(tester.replies(rounds.tester_turns()))
-    return [trial for judged in rounds.results() for trial in _trials(judged)]
+        return [trial for judged in rounds.play(coder.replies, tester.replies) for trial in _trials(judged)]
 
 
 def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -> dict[str, Estimate]:

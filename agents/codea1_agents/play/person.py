@@ -23,7 +23,7 @@ from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Tree, Turn
-from codea1_env.rules.reward_parts import n_credited, n_failed, n_right, n_written
+from codea1_env.rules.rewards import n_credited, n_failed, n_right, n_written
 from codea1_env.sandbox import Limits, Sandbox
 
 MOST_POINTS = 3
@@ -176,8 +176,9 @@ class PersonGame:
         asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
         for hunts in (False, True):
             tried = rounds.fork()
-            tried.submit_groups([[[hunter.act(turn.observation, turn.info)] if hunts else asserts]])
-            report = tried.result(0).report
+            suites = [hunter.act(turn.observation, turn.info)] if hunts else asserts
+            tried.submit_suites(suites, [[len(suites)]])
+            report = tried.results()[0].report
             cases = [case for suite in report.candidates[0].suites for case in suite.cases] if report else []
             if found := [case for case in cases if n_credited((case,))]:
                 return min(found, key=lambda case: len(case.case.case.expression))
@@ -195,8 +196,8 @@ class PersonGame:
             rounds.submit_programs([reply])
             turns = rounds.tester_turns()
             tester_reply = self._opponent(turns[0]) if turns else None
-        rounds.submit_groups([[[Suite(()) if tester_reply is None else tester_reply]]])
-        judged = rounds.result(0)
+        rounds.submit_suites([Suite(()) if tester_reply is None else tester_reply], [[1]])
+        (judged,) = rounds.results()
         assert judged.report is not None  # the round does not mask errors of the sandbox
         rewards = judged.rewards[0]
         return JudgedRound(self.problem, "", self._n_tries, program, tester_reply, judged.report, rewards, None)

@@ -18,7 +18,7 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.scripted.signatures import interface_of_problem
 from codea1_agents.statistics import Estimate, estimate_document, json_number
 from codea1_env.errors import UserError
-from codea1_env.rules.reward_parts import alpha_with_book
+from codea1_env.rules.rewards import alpha_with_book
 from codea1_env.rules.ruleset import preset
 from codea1_lab.advice import TRAINED_COST, Advice, Choice, Measured, Sizes, TesterFigures, advise, measured
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from codea1_agents.statistics import Estimate, known_mean, mean_interval
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport
-from codea1_env.rules.reward_parts import validity
-from codea1_env.rules.rewards import score
+from codea1_env.rules.rewards import score, validity
 from codea1_env.rules.ruleset import Ruleset
 from codea1_lab.crossplay.draws import Table
 

@@ -127,7 +127,9 @@ class _Session:
             self._add_figures(own.results(), number, is_right, self.on_policy)
             if len(self._coders) > 1:
                 stored = written.fork()
-                stored.submit_groups(self._stored_suites(len(problems), suites))
+                groups = self._stored_suites(len(problems), suites)
+                written_for_others = [suite for of_tree in groups for group in of_tree for suite in group]
+                stored.submit_suites(written_for_others, [list(map(len, of_tree)) for of_tree in groups])
                 self._add_figures(stored.results(), number, is_right, self.transferred)
 
     def _of(self, coder: int) -> range:

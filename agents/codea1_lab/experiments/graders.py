@@ -26,7 +26,7 @@ from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.group_env import Action, GroupEnv, coder_name
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rounds.rounds import JudgedTree
-from codea1_env.rules.reward_parts import MASKED, CandidateRewards, Reward, RewardPart
+from codea1_env.rules.rewards import MASKED, CandidateRewards, Reward, RewardPart
 from codea1_env.sandbox import Call, Job, Limits, Sandbox
 
 ATTACKS = (

@@ -37,7 +37,7 @@ def least_kill_rate(skill: Skill, kills_naive: float, alpha: float) -> float:
     Args:
         skill: the tester's skill.
         kills_naive: how often a naive test fails the program (h), in [0, 1].
-        alpha: weight of validity, in [0, 1); with a Mistake Book, that of `rules.reward_parts.alpha_with_book`.
+        alpha: weight of validity, in [0, 1); with a Mistake Book, that of `rules.rewards.alpha_with_book`.
 
     Raises:
         UserError: a number is out of its range.

@@ -26,8 +26,7 @@ from codea1_agents.train.grpo.credit import CreditedTest, PaidTest, group_credit
 from codea1_agents.train.grpo.hyperparameters import CreditForm
 from codea1_env.facts.verdicts import ProblemReport, SuiteReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
-from codea1_env.rules.reward_parts import Reward, RewardPart, alpha_with_book
-from codea1_env.rules.rewards import score_group
+from codea1_env.rules.rewards import Reward, RewardPart, alpha_with_book, score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
 from codea1_lab.tabular.credit import Judged, TestPay
 from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
@@ -90,7 +89,7 @@ class System:
     """Whether the golden tests at triggers are drawn anew each time that a problem is played."""
     has_book: bool = True
     has_alpha_of_book: bool = False
-    """Whether validity weighs as much as it would with replays (`rules.reward_parts.alpha_with_book`)."""
+    """Whether validity weighs as much as it would with replays (`rules.rewards.alpha_with_book`)."""
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
     advantages: AdvantageForm = "sum"

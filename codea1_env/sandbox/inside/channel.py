@@ -70,7 +70,7 @@ class Channel:
             answer = _as_refusal(error)
             self.send(answer.tag, call, answer.payload)
         else:
-            self.send(_VALUE, call, payload)  # the usual case; making an `Answer` would cost the child page copies
+            self.send(_VALUE, call, payload)  # the usual case; making an `AnswerFrame` would cost the child page copies
 
     def send_error(self, call: int, error: BaseException, from_program: bool = False) -> None:
         """Report what a call raised."""
@@ -78,33 +78,33 @@ class Channel:
         self.send(answer.tag, call, answer.payload)
 
 
-class Answer(NamedTuple):
+class AnswerFrame(NamedTuple):
     """Tag and payload of a frame about a call."""
 
     tag: bytes
     payload: bytes = b""
 
 
-def as_answer(value: object, max_bytes: int) -> Answer:
+def as_answer(value: object, max_bytes: int) -> AnswerFrame:
     """Return the answer for the value that a call returned."""
     try:
-        return _new(Answer, (_VALUE, encode(value, max_bytes=max_bytes)))
+        return _new(AnswerFrame, (_VALUE, encode(value, max_bytes=max_bytes)))
     except (Opaque, TooLarge) as error:
         return _as_refusal(error)
 
 
-def _as_refusal(error: Opaque | TooLarge) -> Answer:
+def _as_refusal(error: Opaque | TooLarge) -> AnswerFrame:
     if isinstance(error, TooLarge):
-        return Answer(Tag.TOO_LARGE)
-    return Answer(Tag.OPAQUE, str(error).encode("utf-8", "replace"))
+        return AnswerFrame(Tag.TOO_LARGE)
+    return AnswerFrame(Tag.OPAQUE, str(error).encode("utf-8", "replace"))
 
 
-def as_error_answer(error: BaseException, from_program: bool = False) -> Answer:
+def as_error_answer(error: BaseException, from_program: bool = False) -> AnswerFrame:
     """Return the answer for the exception that a call raised."""
     error.__traceback__ = None  # releases the stack frames and the memory that they hold
     if MemoryError in _mro_of(type(error)):
-        return Answer(Tag.MEMORY)
-    return Answer(Tag.ERROR, describe_error(error, from_program=from_program))
+        return AnswerFrame(Tag.MEMORY)
+    return AnswerFrame(Tag.ERROR, describe_error(error, from_program=from_program))
 
 
 def describe_error(error: BaseException, name: str = "", from_program: bool = False) -> bytes:

@@ -23,7 +23,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel
+from codea1_env.sandbox.inside.channel import BUILTINS, AnswerFrame, Channel
 from codea1_env.sandbox.wire import APPLY, LOAD, N_UNARY, OPERATIONS, Changed, Items, Tag, Truth
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
@@ -231,7 +231,7 @@ class _StandIn:
         try:
             if answer.tag == Tag.CHANGED:
                 changed = Changed.unpack(answer.payload)
-                answer = Answer(changed.tag, changed.payload)
+                answer = AnswerFrame(changed.tag, changed.payload)
                 for lost, length in _update_arguments(args, kwargs, changed.arguments):
                     self._fill_with_opaque(lost, length)
             return self._result(answer)
@@ -260,18 +260,18 @@ class _StandIn:
         except Malformed as error:
             return self._raise(error)
 
-    def _answer_to(self, arguments: bytes) -> Answer:
+    def _answer_to(self, arguments: bytes) -> AnswerFrame:
         with self._lock:
             self._n_made += 1
             if self._ahead and arguments == self._expected[self._n_made - 1]:
-                return Answer(Tag.VALUE, self._ahead.popleft())
+                return AnswerFrame(Tag.VALUE, self._ahead.popleft())
             self.leave_answers()
             self._channel.send(Tag.APPLY, APPLY, arguments)
             frame = self._channel.receive()
             if frame.tag != Tag.AHEAD:
-                return Answer(frame.tag, frame.payload)
+                return AnswerFrame(frame.tag, frame.payload)
             self._ahead.extend(marshal.loads(frame.payload))
-            return Answer(Tag.VALUE, self._ahead.popleft())
+            return AnswerFrame(Tag.VALUE, self._ahead.popleft())
 
     def leave_answers(self) -> None:
         """Say how many of the answers that came ahead are not needed."""
@@ -279,7 +279,7 @@ class _StandIn:
             self._channel.send(Tag.AHEAD, len(self._ahead))
             self._ahead.clear()
 
-    def _result(self, answer: Answer) -> Any:
+    def _result(self, answer: AnswerFrame) -> Any:
         if answer.tag == Tag.VALUE:
             return decode(answer.payload)
         if answer.tag == Tag.ITEMS:
@@ -309,7 +309,7 @@ class _StandIn:
     def _refuse_use(self, description: str, error: bytes = b"") -> NoReturn:
         """Raise what a result raises in this use, or else that what it would do is not known."""
         refusal = OpaqueResultUse(f"{description} is not plain data")
-        self._raise(_as_exception(Answer(Tag.ERROR, error)) if error else refusal)
+        self._raise(_as_exception(AnswerFrame(Tag.ERROR, error)) if error else refusal)
 
     def _raise(self, error: BaseException) -> NoReturn:
         self._raised.append(error)
@@ -394,7 +394,7 @@ class _Records:
         return self._named.entry(self._named.function(call, lambda text: answered(text)[0]))
 
 
-def _as_exception(reply: Answer) -> BaseException:
+def _as_exception(reply: AnswerFrame) -> BaseException:
     if reply.tag == Tag.MEMORY:
         return MemoryError()
     if reply.tag == Tag.TOO_LARGE:

@@ -15,7 +15,7 @@ from time import process_time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel, as_answer, as_error_answer, describe_error
+from codea1_env.sandbox.inside.channel import BUILTINS, AnswerFrame, Channel, as_answer, as_error_answer, describe_error
 from codea1_env.sandbox.wire import APPLY, LOAD, OPERATIONS, Changed, Items, Tag, Truth
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode, mro_of, namespace_of
@@ -99,7 +99,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         answer = as_error_answer(error)
     if after != encoded:
-        answer = Answer(Tag.CHANGED, Changed(after, *answer).pack())
+        answer = AnswerFrame(Tag.CHANGED, Changed(after, *answer).pack())
     channel.send(answer.tag, number, answer.payload)
 
 
@@ -133,7 +133,7 @@ class _Yielded(NamedTuple):
     """What it raises then, as in `Items`."""
 
 
-def _answer(value: Any, max_bytes: int, until: float) -> Answer:
+def _answer(value: Any, max_bytes: int, until: float) -> AnswerFrame:
     """Return the answer for a result: its value, or what Python sees of it if it is not plain data."""
     answer = as_answer(value, max_bytes)
     if answer.tag != Tag.OPAQUE:
@@ -144,7 +144,7 @@ def _answer(value: Any, max_bytes: int, until: float) -> Answer:
     try:
         iterator = _iter(value)
     except TypeError:
-        return Answer(Tag.ITEMS, stated.pack())
+        return AnswerFrame(Tag.ITEMS, stated.pack())
     yielded = _first_items(iterator, until, _MAX_NESTED)
     encoded = b""
     while not encoded:
@@ -155,7 +155,7 @@ def _answer(value: Any, max_bytes: int, until: float) -> Answer:
     if yielded.items or yielded.error or not yielded.is_cut:
         can_repeat = _iter(value) is not value
         stated = stated._replace(can_repeat=can_repeat, is_cut=yielded.is_cut, items=encoded, error=yielded.error)
-    return Answer(Tag.ITEMS, stated.pack())
+    return AnswerFrame(Tag.ITEMS, stated.pack())
 
 
 def _truth_of(value: Any) -> int:

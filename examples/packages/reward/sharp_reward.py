@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from codea1_env.facts.verdicts import CandidateReport
-from codea1_env.rules.reward_parts import CandidateRewards, Reward, RewardPart
+from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
 from codea1_env.rules.ruleset import Ruleset
 
 

@@ -13,7 +13,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.answers import OutputForm, in_form, nearly_equal_texts
 from codea1_env.facts.entry_points import EntryPoint, is_method, placeholder_program, read_entry_point
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
-from codea1_env.facts.problem_kinds import RUN, ProblemKind, kind_of, programs_of
+from codea1_env.facts.problem_kinds import PROGRAMS, RUN, ProblemKind, kind_of
 from codea1_env.sandbox.inside import script
 
 WORDS = st.lists(st.text("abc123é", min_size=1), max_size=6)
@@ -62,8 +62,8 @@ def test_an_entry_point_has_a_name_and_perhaps_a_method(text: str, parts: EntryP
 
 def test_an_entry_point_fits_its_kind_and_its_placeholder_defines_it_and_returns_nothing() -> None:
     for text in ("f", "Solution().f"):
-        assert programs_of(kind_of(text)).fits(text)
-        assert not programs_of(ProblemKind.STDIN).fits(text)
+        assert PROGRAMS[kind_of(text)].fits(text)
+        assert not PROGRAMS[ProblemKind.STDIN].fits(text)
         namespace: dict[str, object] = {}
         exec(placeholder_program(text), namespace)
         assert eval(f"{text}(1, key=2)", namespace) is None
@@ -86,7 +86,7 @@ def test_other_verdicts_are_refused_in_one_sentence_with_what_to_do() -> None:
 
 @pytest.mark.parametrize("kind", ProblemKind)
 def test_each_kind_is_known_wherever_kinds_have_tables(kind: ProblemKind) -> None:
-    programs = programs_of(kind)
+    programs = PROGRAMS[kind]
     assert load_prompts().forms[kind].keys() == {"program_form", "unit", "test_form"}
     assert {each.kind for each in programs.scripts} <= {kind}
     assert [each.output for each in programs.scripts] == (list(OutputForm) if programs.scripts else [])

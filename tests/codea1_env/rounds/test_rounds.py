@@ -23,8 +23,7 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tests, Tree
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.reward_parts import mean_over_candidates
-from codea1_env.rules.rewards import score_group
+from codea1_env.rules.rewards import mean_over_candidates, score_group
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from tests.support.toys import ADD, BROKEN, FALSE, GONE, LAST, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
@@ -32,10 +31,7 @@ from tests.support.toys import ADD, BROKEN, FALSE, GONE, LAST, LOOKS_RIGHT, NAIV
 
 def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:
     """Play all phases; the testers give their replies in turns."""
-    rounds.submit_programs(list(programs))  # type: ignore[arg-type]
-    turns = rounds.tester_turns()
-    rounds.submit_suites([suites[n % len(suites)] for n in range(len(turns))])
-    return rounds.results()
+    return rounds.play(lambda _: programs, lambda turns: [suites[n % len(suites)] for n in range(len(turns))])
 
 
 def values(numbers: np.ndarray) -> list[object]:
@@ -225,7 +221,7 @@ def test_a_fork_meets_other_suites_and_checks_nothing_again(watched):
     assert not second.tester_turns()[0].observation["program"]
     assert len(watched.batches) == 1
     first.submit_suites([NAIVE])
-    second.submit_groups([[[SHARP, NAIVE, FALSE], []]])
+    second.submit_suites([SHARP, NAIVE, FALSE], [[3, 0]])
     assert values(first.results()[0].coder_rewards) == [1.0, 0.0]
     (tree,) = second.results()
     assert [len(each.suites) for each in tree.report.candidates] == [3, 0]
@@ -286,8 +282,8 @@ def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox):
         rounds.results()
     with pytest.raises(ValueError, match="expected suites for 1 turns, got 2"):
         rounds.submit_suites([SHARP, SHARP])
-    with pytest.raises(ValueError, match="one group"):
-        rounds.submit_groups([[[SHARP]]])
+    with pytest.raises(ValueError, match="one size for each group"):
+        rounds.submit_suites([SHARP], [[1]])
 
 
 def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox):

@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
-from codea1_env.rules.reward_parts import CandidateRewards
-from codea1_env.rules.rewards import score, score_group
+from codea1_env.rules.rewards import CandidateRewards, score, score_group
 from codea1_env.rules.ruleset import AtgenRules, LearnabilityRules, UtrlRules, preset
 from tests.support.reports import FAILED, INVALID, PASSED, SLOW, UNRUN, candidate, met, met_all, suite_of
 

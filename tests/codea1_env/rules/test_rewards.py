@@ -16,8 +16,15 @@ from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Rejection, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
-from codea1_env.rules.reward_parts import MASKED, CandidateRewards, alpha_with_book, n_written
-from codea1_env.rules.rewards import names_of_suite_parts, score, score_group
+from codea1_env.rules.rewards import (
+    MASKED,
+    CandidateRewards,
+    alpha_with_book,
+    n_written,
+    names_of_suite_parts,
+    score,
+    score_group,
+)
 from codea1_env.rules.ruleset import PRESETS, CommonKills, CreditRules, Replays, RewardRules, Ruleset, preset
 from tests.support.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, met, met_all, suite_of
 from tests.support.reports import candidate as report

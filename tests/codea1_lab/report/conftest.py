@@ -14,7 +14,7 @@ from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidCase, Verdict
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.reward_parts import CandidateRewards, Reward, RewardPart
+from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import problems_digest
 from codea1_env.runs.folder import RunFolder

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.errors import UserError
-from codea1_env.rules.reward_parts import Reward
+from codea1_env.rules.rewards import Reward
 
 _EPSILON = 1e-6  # as in verl's core_algos
 _MIN_SPREAD = 1e-8  # smaller differences of rewards are rounding

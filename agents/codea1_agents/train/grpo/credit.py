@@ -27,7 +27,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Span, TestCase, Written
 from codea1_env.facts.verdicts import CaseReport, SuiteReport
 from codea1_env.rounds.rounds import JudgedTree, SuitesPer
-from codea1_env.rules.reward_parts import rewarded_cases
+from codea1_env.rules.rewards import rewarded_cases
 from codea1_env.rules.ruleset import CreditRules, Reading, RewardRules, RewardScheme, Ruleset, Validation
 
 _BEFORE_A_SIDE = " \t([{"

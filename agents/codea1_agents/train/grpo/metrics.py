@@ -19,7 +19,7 @@ from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.funnel import count_tests, funnel
 from codea1_env.rules.mistake_book import changes
-from codea1_env.rules.reward_parts import Reward, n_right, with_decided
+from codea1_env.rules.rewards import Reward, n_right, with_decided
 
 _OF_LEARNERS = (
     "loss",

@@ -24,7 +24,7 @@ from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems import ProblemSet, load_problems
-from codea1_env.rules.reward_parts import validity
+from codea1_env.rules.rewards import validity
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
 

@@ -22,7 +22,7 @@ from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds, Tree
-from codea1_env.rules.reward_parts import validity
+from codea1_env.rules.rewards import validity
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 

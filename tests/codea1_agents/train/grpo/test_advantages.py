@@ -21,7 +21,7 @@ from codea1_agents.train.grpo.advantages import (
     top_variance,
 )
 from codea1_env.errors import UserError
-from codea1_env.rules.reward_parts import MASKED, Reward, RewardPart
+from codea1_env.rules.rewards import MASKED, Reward, RewardPart
 from tests.support.advantages import by_hand, z
 
 NAN = float("nan")

@@ -1,7 +1,6 @@
 """The kinds of problems, by how their programs are called.
 
-Each kind is a module of this package. All other code asks its `Programs` what it needs to know, and never which kind
-it is.
+Each kind is a row of `PROGRAMS`. All other code asks its `Programs` what it needs to know, and never which kind it is.
 """
 
 from __future__ import annotations
@@ -9,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from importlib import import_module
 
 from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.entry_points import is_method
 
 
 class ProblemKind(StrEnum):
-    """How the programs of a problem are called. The value is also the name of a module of this package."""
+    """How the programs of a problem are called."""
 
     FUNCTION = "function"
     """A function is called with arguments."""
@@ -71,16 +68,36 @@ class Programs:
     """A statement that gives a program the list `texts` in a process that lives on."""
 
 
-@cache
-def programs_of(kind: ProblemKind) -> Programs:
-    """Return what is known of a kind's programs. Its module is loaded when a problem of that kind is."""
-    return import_module(f"{__name__}.{ProblemKind(kind).value}").PROGRAMS  # type: ignore[no-any-return]
-
-
 def kind_of(entry_point: str) -> ProblemKind:
     """Return the kind of problem in which programs define an entry point."""
     return ProblemKind.METHOD if is_method(entry_point) else ProblemKind.FUNCTION
 
 
+def _same_input(text: str) -> str:
+    """Return an input without white space at the ends of lines and of the text."""
+    return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n")
+
+
 RUN = "run"
 """The entry point of programs that run anew for each call."""
+
+PROGRAMS = {
+    ProblemKind.FUNCTION: Programs(str.isidentifier, "a Python name", takes_call_forms=True),
+    ProblemKind.METHOD: Programs(is_method, "a method such as Solution().two_sum"),
+    ProblemKind.STDIN: Programs(
+        RUN.__eq__,
+        f"{RUN}, as in {RUN}('3 4') == '7'",
+        scripts=(Script.WORDS, Script.EXACT),
+        given_as="input",
+        same_input=_same_input,
+        receives="sys.stdin = io.TextIOWrapper(io.BytesIO(texts[0].encode()))",
+    ),
+    ProblemKind.COMMAND_LINE: Programs(
+        RUN.__eq__,
+        f"{RUN}, as in {RUN}('3', '4') == '7'",
+        scripts=(Script.COMMAND_LINE_WORDS, Script.COMMAND_LINE_EXACT),
+        given_as="args",
+        takes_list=True,
+        receives="sys.argv = ['program.py', *texts]",
+    ),
+}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.rules.limits import FACTOR, calibrated_cpu_s
+from codea1_env.judging.limits import FACTOR, calibrated_cpu_s
 
 TIMES = st.floats(0, 1e6)
 BOUNDS = st.tuples(st.floats(0.01, 10), st.floats(1, 100)).map(
