@@ -304,7 +304,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     @property
     def is_sharded(self) -> bool:
         """Whether each learner holds a part of every model."""
-        return is_sharded(self.sharding, self.num_learners, [each.path for each in self.models.values()])
+        return is_sharded(self.sharding, self.num_learners, self.models.values())
 
     def build_learner_group(self, **settings: Any) -> LearnerGroup:
         """Return the learners."""
