@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,7 +17,7 @@ from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
-from codea1_env.records.locks import hold_folder, take_lock
+from codea1_env.records.locks import hold_folder, locked
 from codea1_env.records.whole_files import remove_folder, write_whole_folder
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.experiments.declaration import Experiment, Pretraining
@@ -132,7 +131,7 @@ def _model_paths(config: TrainingConfig, models: Models) -> dict[str, str]:
 def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
     """Return the directory of a base model; the first cell that needs it makes it."""
     place = folder / "bases" / f"base-{seed}"
-    with _locked(folder / "bases" / f".base-{seed}.lock"):
+    with locked(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
             write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
     return place
@@ -223,14 +222,6 @@ def _supervision(folder: Path, experiment: Experiment, cell: Cell, problems: str
 
 def _seed(cell: Cell) -> int:
     return 1000 * cell.base + cell.seed
-
-
-@contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("ab") as file:
-        take_lock(file, wait=True)
-        yield
 
 
 def main() -> None:
