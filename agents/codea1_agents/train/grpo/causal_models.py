@@ -169,7 +169,10 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
             found = peft.get_peft_model(model, config)
         except ValueError as error:
             raise UserError(f"lora: {' '.join(str(error).split())[:200]}") from error
-    base = found.get_base_model()
+    base, names = found.get_base_model(), [f".{each}" for each in found.base_model.targeted_module_names]
+    for target in lora.target_modules:
+        if not any(each.endswith(f".{target}") for each in names):
+            raise UserError(f"lora: target_modules: no layer is named {target!r}, which would have no adapter")
     uses = Counter(id(parameter) for _, parameter in base.named_parameters(remove_duplicate=False))
     for name, layer in base.named_modules():
         if hasattr(layer, "get_delta_weight") and uses[id(layer.get_base_layer().weight)] > 1:

@@ -183,6 +183,22 @@ def require_one_base(models: Mapping[str, ModelSettings]) -> None:
                 raise UserError(f"{sharing[0]} and {name} have one base, but {setting} is {first!r} and {own!r}")
 
 
+def require_adaptable(models: Mapping[str, ModelSettings]) -> None:
+    """Check that each layer which is to have an adapter exists and can, as far as shapes of models are known here.
+
+    Raises:
+        UserError: one does not, or cannot.
+    """
+    for name, model in models.items():
+        for target in model.lora.target_modules if model.lora is not None else ():
+            try:
+                why = shape_of(model.path).why_not_adapted(target)
+            except UserError:  # loading says what is wrong
+                continue
+            if why:
+                raise UserError(f"{name}: lora.target_modules: {model.path} cannot adapt {target!r}: {why}")
+
+
 def is_sharded(sharding: str, n_learners: int, models: Collection[ModelSettings]) -> bool:
     """Return whether each learner holds a part of every model.
 

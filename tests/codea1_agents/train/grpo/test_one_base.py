@@ -248,6 +248,8 @@ def test_what_makes_no_base_is_refused(models: dict[str, Any], message: str) -> 
         ({"base": "M", "coder": {"sampling_dtype": "bfloat16"}}, [], "have one base, but sampling_dtype is"),
         ({"base": "M", "coder": {"frozen": True}, "tester": {"frozen": True}}, [], "nothing learns"),
         ({"coder": {"agent": "reference"}, "tester": {"agent": "fuzz"}}, [], "nothing learns"),
+        ({"base": "M"}, ["agents.tester.lora.target_modules=['q_proj', 'qkv']"], "tester: lora.* cannot adapt 'qkv'"),
+        ({"coder": {"model": "M", "lora": {"target_modules": ["c_attn"]}}}, [], "cannot adapt 'c_attn': there is none"),
     ],
 )
 def test_settings_of_a_base_that_contradict_each_other_are_refused_without_loading(
@@ -266,4 +268,7 @@ def test_roles_on_one_base_say_the_same_of_it(phrase_folders: dict[str, str]) ->
     with pytest.raises(
         UserError, match="coder and tester have one base, but sampling_dtype is 'float32' and 'bfloat16'"
     ):
+        learning(models).validate()
+    models = {"coder": replace(models["coder"], lora=LoraSettings(target_modules=("q_proj", "qkv")))}
+    with pytest.raises(UserError, match=r"coder: lora\.target_modules: .* cannot adapt 'qkv'"):
         learning(models).validate()
