@@ -1,10 +1,12 @@
-"""Locks that keep other processes out of a run folder."""
+"""Locks that keep other processes out of a run folder, or out of a piece of work."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakValueDictionary
@@ -38,6 +40,33 @@ def hold_folder(folder: Path) -> BinaryIO:
             raise UserError(f"{folder}: another process is writing to it")
         _held[key] = lock
         return lock
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Wait for a lock file of the block's own, which is gone after it, however it ends.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with file.open("ab") as lock:
+            take_lock(lock, wait=True)
+            if not _is_at(file, lock):
+                continue  # the process that had it removed it meanwhile
+            try:
+                yield
+            finally:
+                file.unlink(missing_ok=True)
+            return
+
+
+def _is_at(place: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(place.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def take_lock(file: BinaryIO, *, wait: bool) -> bool:

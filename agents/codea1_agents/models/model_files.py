@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from codea1_agents.models.gguf_files import ENDING, convert_gguf, digest_of_file, read_source
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError, extra_needed
 from codea1_env.records.file_errors import file_errors
-from codea1_env.records.locks import take_lock
+from codea1_env.records.locks import locked
 from codea1_env.records.whole_files import cache_folder, new_folder, require_folder
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -24,7 +25,6 @@ _CONVERSION = 1
 HUB = "hub:"
 """Begins the digest of a model that is no folder."""
 _ADAPTER = "adapter_config.json"
-_ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
 def require_model(agent: str, name: str, *, is_trained: bool = False) -> str:
@@ -84,18 +84,18 @@ def model_folder(name: str) -> Path:
     with file_errors(file):
         place = cache_folder("gguf") / f"{digest_of_file(file)[:32]}-{_CONVERSION}"
     if read_source(place) is None:
-        with writing_errors(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with place.with_suffix(".lock").open("ab") as lock:
-                take_lock(lock, wait=True)
-                if read_source(place) is None:
-                    with new_folder(place) as draft, loading_errors(f"model {name!r}"), no_progress_bars():
-                        convert_gguf(file, draft)
+        with writing_errors(place), locked(place.with_suffix(".lock")):
+            if read_source(place) is None:
+                with new_folder(place) as draft, loading_errors(f"model {name!r}"), no_progress_bars():
+                    convert_gguf(file, draft)
     return place
 
 
 def model_digest(model: str) -> str:
-    """Return a digest of a model's directory or GGUF file; a hub id stands for itself."""
+    """Return a digest of all bytes of a model's directory or GGUF file; a hub id stands for itself.
+
+    A file is read once in a process while it is the same, in .6 s/GB where the processor has instructions for SHA-256.
+    """
     folder = model_folder(model)
     if not folder.is_dir():
         return f"{HUB}{model}"
@@ -104,21 +104,31 @@ def model_digest(model: str) -> str:
     found = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in (".safetensors", ".bin") or path.name in ("config.json", "tokenizer.json"):
-            size = path.stat().st_size
-            found.update(f"{path.name} {size}\n".encode())
-            with path.open("rb") as file:
-                found.update(file.read(_ENDS))
-                file.seek(max(0, size - _ENDS))
-                found.update(file.read())
+            found.update(f"{path.name} {digest_of_file(path)}\n".encode())
+    return found.hexdigest()[:16]
+
+
+def adapter_digest(folder: Path, tensors: Mapping[str, Any]) -> str:
+    """Return a digest of an adapter: of its configuration, except for where the model under it is, and its weights.
+
+    Args:
+        folder: has the configuration.
+        tensors: arrays of numpy by name.
+    """
+    settings = json.loads((folder / _ADAPTER).read_bytes())
+    del settings["base_model_name_or_path"]
+    found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name in sorted(tensors):
+        found.update(f"{name} {tensors[name].shape} ".encode() + tensors[name].tobytes())
     return found.hexdigest()[:16]
 
 
 def _require_base(folder: Path) -> None:
-    """Check that the model under an adapter is the one on which it was trained.
+    """Check that an adapter is as it was exported, and the model under it the one on which it was trained.
 
     Raises:
         MissingExtra: peft is not installed.
-        BrokenInput: the folder is damaged, or the model is missing or another one.
+        BrokenInput: the folder is damaged or was edited, or the model is missing or another one.
     """
     with extra_needed("an adapter alone", "lora"):
         import peft  # noqa: F401, PLC0415  an extra, which transformers needs for it
@@ -127,12 +137,16 @@ def _require_base(folder: Path) -> None:
         from safetensors import safe_open  # noqa: PLC0415  an extra
 
         with safe_open(folder / "adapter_model.safetensors", framework="np") as file:
-            digest = (file.metadata() or {}).get("base_digest")
+            stored = file.metadata() or {}  # of an adapter that another program wrote, no digests
+            exported = stored.get("adapter_digest")
+            arrays = {name: file.get_tensor(name) for name in file.keys()} if exported else {}  # noqa: SIM118  no dict
+    if exported and exported != adapter_digest(folder, arrays):
+        raise BrokenInput(f"{str(folder)!r} is an adapter whose weights or {_ADAPTER} changed since it was exported")
     try:
         require_model("transformers", base)
     except BrokenInput as error:
         raise BrokenInput(f"{str(folder)!r} is an adapter, and the model under it is missing: {error}") from error
-    if digest and digest != model_digest(base):
+    if (digest := stored.get("base_digest")) and digest != model_digest(base):
         raise BrokenInput(f"{str(folder)!r} is an adapter on another model: {base!r} changed since it was trained")
 
 

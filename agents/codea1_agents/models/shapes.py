@@ -93,6 +93,16 @@ class ModelShape:
         head = self.hidden + self.vocabulary if "lm_head" in target_modules else 0
         return rank * (self.layers * sum(each.inputs + each.outputs for each in adapted) + head)
 
+    def why_not_adapted(self, name: str) -> str:
+        """Return why no layer of this name gets an adapter; empty: one does. Peft compares ends of names."""
+        names = [f"self_attn.{each}" if each[1:] == "_proj" else f"mlp.{each}" for each in self.linear_layers]
+        in_layers = [f"model.layers.{number}.{each}" for number in range(self.layers) for each in names]
+        ends = {"lm_head", "model.embed_tokens"}
+        same = [each for each in (*in_layers, *ends) if f".{each}".endswith(f".{name}")]
+        if not same:
+            return f"there is none; its linear layers are {', '.join(self.linear_layers)} and lm_head"
+        return "embedding and head share their weights" if self.is_tied and ends & set(same) else ""
+
     def cache_bytes(self, bytes_per_number: int) -> int:
         """Return the bytes of the key-value cache of one token."""
         return 2 * self.layers * self.kv_heads * self.head_size * bytes_per_number

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +20,7 @@ from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
-from codea1_env.records.locks import hold_folder, take_lock
+from codea1_env.records.locks import hold_folder, locked
 from codea1_env.records.whole_files import new_folder, remove_folder, write_whole_folder
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.experiments.declaration import Experiment, Pretraining
@@ -147,7 +146,7 @@ def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
     if experiment.model:
         return Path(experiment.model.folder).resolve()
     place = folder / "bases" / f"base-{seed}"
-    with _locked(folder / "bases" / f".base-{seed}.lock"):
+    with locked(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
             write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
     return place
@@ -253,14 +252,6 @@ def _supervision(folder: Path, experiment: Experiment, cell: Cell, problems: str
 
 def _seed(cell: Cell) -> int:
     return 1000 * cell.base + cell.seed
-
-
-@contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("ab") as file:
-        take_lock(file, wait=True)
-        yield
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.models.shapes import PUBLISHED, UnknownShape, read_shape, shape_of  # noqa: E402
+from codea1_agents.train.grpo.causal_models import adapted  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
 
@@ -61,6 +63,23 @@ def test_adapters_have_the_parameters_of_peft() -> None:
     adapted = peft.get_peft_model(on_meta(config), peft.LoraConfig(r=4, target_modules=list(lora.target_modules)))
     trained = sum(each.numel() for each in adapted.parameters() if each.requires_grad)
     assert read_shape(config.to_dict(), "m").adapter_parameters(lora.rank, lora.target_modules) == trained
+
+
+@pytest.mark.parametrize("family", ["Llama", "Qwen3"])
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_layers_get_adapters_by_the_names_that_peft_takes(family: str, is_tied: bool) -> None:
+    pytest.importorskip("peft", reason="peft is not installed")
+    config = getattr(transformers, f"{family}Config")(**SMALL, tie_word_embeddings=is_tied)
+    shape = read_shape(config.to_dict(), "m")
+    ends = ("lm_head", "model.embed_tokens", "embed_tokens")
+    layers = ("q_proj", "o_proj", "mlp.up_proj", "model.layers.1.self_attn.k_proj", "0.mlp.down_proj", *ends)
+    for name in (*layers, "nowhere", "proj", "mlp.q_proj", "model.layers.9.self_attn.q_proj", "k_proj.weight"):
+        try:
+            adapted(on_meta(config), LoraSettings(target_modules=(name,)))
+        except UserError:
+            assert shape.why_not_adapted(name), name
+        else:
+            assert not shape.why_not_adapted(name), name
 
 
 def test_a_folder_states_its_shape_and_a_lost_one_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

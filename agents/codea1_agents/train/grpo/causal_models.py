@@ -10,8 +10,8 @@ response of 4,096 tokens at a vocabulary of 152,000 take 2.5 GB, and several tim
 backward pass computes them again.
 
 **Sharding**: each learner holds its part of every parameter (FSDP2 of PyTorch), gathered when it is needed. The root of
-the sharding is a `ResponsePass`, whose forward pass computes prompts, responses and logits in pieces. Backbone and
-output layer called apart would mix gathered and sharded tensors.
+the sharding runs a `ResponsePass`, whose forward pass computes prompts, responses and logits in pieces. Backbone and
+output layer called apart would mix gathered and sharded tensors. Models on one base have one root.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -100,13 +101,13 @@ def frozen_base(path: str, dtype: str, *, on_gpu: bool = False) -> FrozenBase:
     return base
 
 
-def empty_causal_model(path: str) -> Any:
+def empty_causal_model(path: str, dtype: str = "float32") -> Any:
     """Return the same model as `load_causal_model`, with parameters on the current device that hold nothing yet."""
     from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
 
     with loading_errors(f"model {path!r}"):
         config = AutoConfig.from_pretrained(require_model("grpo", path))
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+        return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)).eval()
 
 
 def load_generation_config(path: str) -> Any:
@@ -168,7 +169,10 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
             found = peft.get_peft_model(model, config)
         except ValueError as error:
             raise UserError(f"lora: {' '.join(str(error).split())[:200]}") from error
-    base = found.get_base_model()
+    base, names = found.get_base_model(), [f".{each}" for each in found.base_model.targeted_module_names]
+    for target in lora.target_modules:
+        if not any(each.endswith(f".{target}") for each in names):
+            raise UserError(f"lora: target_modules: no layer is named {target!r}, which would have no adapter")
     uses = Counter(id(parameter) for _, parameter in base.named_parameters(remove_duplicate=False))
     for name, layer in base.named_modules():
         if hasattr(layer, "get_delta_weight") and uses[id(layer.get_base_layer().weight)] > 1:
@@ -502,40 +506,62 @@ def mesh_of_learners() -> DeviceMesh:
     return init_device_mesh(device, (torch.distributed.get_world_size(),))
 
 
+class _Gathering(torch.nn.Module):  # type: ignore[misc]  # torch is not read
+    """Modules whose parameters are gathered together, when any of them runs.
+
+    FSDP2 gathers what belongs to a module before its forward pass. Here each of the modules runs as that forward pass,
+    so a parameter that several of them have is held in parts once.
+    """
+
+    def __init__(self, modules: Sequence[torch.nn.Module], inner: Sequence[_Gathering] = ()) -> None:
+        super().__init__()
+        self.parts = torch.nn.ModuleList([*modules, *inner])
+        for module in modules:
+            module.forward = partial(self.__call__, module.forward)
+
+    def forward(self, run: Callable[..., Any], *given: Any, **settings: Any) -> Any:
+        """Run the forward pass of one of the modules."""
+        return run(*given, **settings)
+
+
 def sharded(
-    load: Callable[[], Any],
-    empty: Callable[[], Any],
+    load: Callable[[], Sequence[Any]],
+    empty: Callable[[], Sequence[Any]],
     mesh: DeviceMesh,
     *,
-    prepare: Callable[[Any], object],
+    prepare: Sequence[Callable[[Any], object]],
     policies: Mapping[str, Any],
-) -> ResponsePass:
-    """Return a model of which each learner holds its part. All learners call this at the same time.
+) -> list[ResponsePass]:
+    """Return models of which each learner holds its part. All learners call this at the same time.
 
-    The first learner loads the model whole, in the memory of its host, and sends the others their parts, one parameter
-    at a time. The others never hold it.
+    Parameters that models have in common are held once. The first learner loads the models whole, in the memory of its
+    host, and sends the others their parts, one parameter at a time. The others never hold them.
 
     Args:
-        load: returns the whole model; only the first learner calls it.
-        empty: returns the same model without memory, on the device `meta`.
+        load: returns the whole models, which are alike but for adapters; only the first learner calls it.
+        empty: returns the same models without memory, on the device `meta`.
         mesh: the learners.
-        prepare: is called with the model before it is sharded.
+        prepare: of each model; is called with it before it is sharded.
         policies: of `policies_of`.
     """
-    whole = load() if mesh.get_rank() == 0 else None
-    sent: list[Any] = [None if whole is None else Abilities.of(whole)]
+    whole = load() if mesh.get_rank() == 0 else []
+    sent: list[Any] = [[Abilities.of(each) for each in whole]]
     torch.distributed.broadcast_object_list(sent, src=0)
-    model = empty()
-    prepare(model)
-    for layer in _layers(model):
+    models = empty()
+    for model, prepare_one in zip(models, prepare, strict=True):
+        prepare_one(model)
+    layers = [_Gathering(layers) for layers in zip(*map(_layers, models), strict=True)]
+    for layer in layers:
         fully_shard(layer, mesh=mesh, reshard_after_forward=True, **policies)
-    found = ResponsePass(model, sent[0])
-    fully_shard(found, mesh=mesh, reshard_after_forward=True, **policies)
+    found = [ResponsePass(model, abilities) for model, abilities in zip(models, sent[0], strict=True)]
+    root = _Gathering(found, layers)
+    in_layers = {each for layer in layers for each in layer.parameters()}
+    fully_shard(root, mesh=mesh, reshard_after_forward=True, ignored_params=in_layers, **policies)
     of_parts = "cpu" if isinstance(policies["offload_policy"], CPUOffloadPolicy) else mesh.device_type
-    found._apply(
-        lambda each: torch.empty_like(each, device=of_parts if isinstance(each, DTensor) else mesh.device_type)
-    )
-    _fill(found.model, whole, mesh)
+    root._apply(lambda each: torch.empty_like(each, device=of_parts if isinstance(each, DTensor) else mesh.device_type))
+    filled: set[Tensor] = set()
+    for number, model in enumerate(models):
+        _fill(model, whole[number] if whole else None, mesh, filled)
     return found
 
 
@@ -564,10 +590,20 @@ def _layers(model: Any) -> list[torch.nn.Module]:
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
-def _fill(model: Any, whole: Any, mesh: DeviceMesh) -> None:
-    """Copy the first learner's parameters and buffers, also those that no state contains, into the sharded model."""
+def _fill(model: Any, whole: Any, mesh: DeviceMesh, filled: set[Tensor]) -> None:
+    """Copy the first learner's parameters and buffers, also those that no state contains, into the sharded model.
+
+    Args:
+        model: sharded.
+        whole: None on the other learners.
+        mesh: the learners.
+        filled: tensors that are left as they are; gets those of the model.
+    """
     source: Mapping[str, Tensor] = {} if whole is None else dict([*whole.named_parameters(), *whole.named_buffers()])
     for name, own in [*model.named_parameters(), *model.named_buffers()]:
+        if own in filled:
+            continue
+        filled.add(own)
         value = torch.empty(own.shape, dtype=own.dtype, device=mesh.device_type) if isinstance(own, DTensor) else own
         if source:
             value.copy_(source[name])

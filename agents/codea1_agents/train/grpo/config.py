@@ -39,6 +39,7 @@ from codea1_agents.train.grpo.settings import (
     ModelSettings,
     TrainingSettings,
     is_sharded,
+    require_adaptable,
     require_one_base,
 )
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
@@ -304,7 +305,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     @property
     def is_sharded(self) -> bool:
         """Whether each learner holds a part of every model."""
-        return is_sharded(self.sharding, self.num_learners, [each.path for each in self.models.values()])
+        return is_sharded(self.sharding, self.num_learners, self.models.values())
 
     def build_learner_group(self, **settings: Any) -> LearnerGroup:
         """Return the learners."""
@@ -383,6 +384,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         if isinstance(self._rl_module_spec, MultiRLModuleSpec):
             named["rl_module: rl_module_spec"] = self._rl_module_spec.rl_module_specs
         require_one_base(self.models)
+        require_adaptable(self.models)
         for setting, modules in named.items():
             allowed = self.trained_modules if setting == "lr_by_module" else self.models
             for module in sorted(set(modules) - set(allowed)):

@@ -145,7 +145,7 @@ class LearnerSettings:
 
     sharding: Literal["auto", "full", "none"] = "auto"
     """`full`: each learner holds a part of parameters, gradients and AdamW's states (FSDP2). `none`: all (DDP). `auto`:
-    a part, with two learners and more, if the models have more than 10^9 parameters."""
+    a part, with two learners and more, if the models have more than 10^9 parameters, a common base once."""
     placement: Literal["separate", "colocated"] = "separate"
     """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while that works."""
     offload_optimizer: Flag = False

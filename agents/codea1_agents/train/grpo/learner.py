@@ -31,6 +31,7 @@ from codea1_agents.train.grpo.batch import (
 )
 from codea1_agents.train.grpo.causal_models import clip_gradients
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
+from codea1_agents.train.grpo.rl_module import shard_together
 from codea1_env.errors import UserError
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
@@ -250,7 +251,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             super()._make_modules_ddp_if_necessary()
 
     def _map_module_to_device(self, module: Any) -> None:
-        """Move modules to the device. `sharding` has done it with those whose parts are in the host's memory."""
+        """Shard modules on one base, and move all to the device, unless parts are in the host's memory."""
+        shard_together(module.values())
         if not self.config.offload_parameters:
             super()._map_module_to_device(module)
 

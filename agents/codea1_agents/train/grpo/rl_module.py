@@ -2,15 +2,15 @@
 
 The `model_config` of its spec is the result of `ModelSettings.to_dict`. The frozen reference is not part of the state:
 learners load it. With adapters, the reference is the model with its adapters off, and the state holds only the
-adapters. With `ModelSettings.sharded`, each learner holds a part of the model and of the reference; see `sharding`.
+adapters. With `ModelSettings.sharded`, each learner holds a part of the model and of the reference; see `sharded`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.model_files import model_digest, no_progress_bars, require_model
+from codea1_agents.models.model_files import adapter_digest, model_digest, no_progress_bars, require_model
 from codea1_agents.models.sampling import SamplingRules, sample_responses
 from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
     ADAPTER,
     Abilities,
+    FrozenBase,
     ResponsePass,
     TokenFigures,
     adapted,
@@ -74,7 +75,7 @@ def export_state(
         ValueError: the state is that of another model.
     """
     if settings.lora is None:
-        model = _empty(settings)
+        (model,) = _empty(settings)
         _require_state_of(model, state)
         model.generation_config = load_generation_config(settings.path) or model.generation_config
         tensors = {name: tensor_of(array, copies=False) for name, array in state.items()}
@@ -104,7 +105,7 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
 
     if settings.lora is None:
         raise UserError(f"{settings.path}: all of its weights were trained, so there is no adapter to export alone")
-    model = _empty(settings)
+    (model,) = _empty(settings)
     _require_state_of(model, state)
     place = require_model("grpo", settings.path)
     config = model.peft_config[ADAPTER]
@@ -112,7 +113,9 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
     config.inference_mode = True
     config.save_pretrained(str(folder))
     tensors = peft_tensors({name: tensor_of(array) for name, array in state.items()})
-    save_file(tensors, Path(folder, "adapter_model.safetensors"), {"format": "pt", "base_digest": model_digest(place)})
+    own = adapter_digest(Path(folder), {name: tensor.numpy() for name, tensor in tensors.items()})
+    about = {"format": "pt", "base_digest": model_digest(place), "adapter_digest": own}
+    save_file(tensors, Path(folder, "adapter_model.safetensors"), about)
     load_tokenizer(place).save_pretrained(str(folder))
 
 
@@ -126,15 +129,31 @@ def _built(settings: ModelSettings, dtype: str) -> Any:
     return adapted(model, settings.lora)
 
 
-def _empty(settings: ModelSettings) -> Any:
+def _empty(*settings: ModelSettings, dtype: str = "float32") -> list[Any]:
+    """Return models without memory: one without adapters, or several with adapters around the same parameters."""
     with torch.device("meta"):
-        model = empty_causal_model(settings.path)
-        return model if settings.lora is None else adapted(model, settings.lora)
+        model = empty_causal_model(settings[0].path, dtype)
+        if settings[0].lora is None:
+            return [model]
+        base = FrozenBase(model)
+        return [adapted(base.new_model(), each.lora) for each in settings if each.lora is not None]
+
+
+def _parts_of(models: Sequence[ModelSettings], prepare: Sequence[Callable[[Any], object]]) -> list[ResponsePass]:
+    """Return this learner's parts of models; if there are several, of adapters on one base."""
+    first = models[0]
+    return sharded(
+        lambda: [_built(each, first.base_dtype) for each in models],
+        lambda: _empty(*models, dtype=first.base_dtype),
+        mesh_of_learners(),
+        prepare=prepare,
+        policies=policies_of(first.gathering_dtype, is_offloaded=first.offloaded),
+    )
 
 
 def _only_adapter(settings: ModelSettings) -> Any:
     """Return a model whose adapter waits for its weights, on a base without memory, which an engine has."""
-    model = _empty(settings).requires_grad_(False)
+    model = _empty(settings)[0].requires_grad_(False)
     model.generation_config = load_generation_config(settings.path) or model.generation_config
     for layer in model.modules():
         if hasattr(layer, "get_delta_weight"):
@@ -157,8 +176,14 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             self.model = _built(settings, self._dtype).requires_grad_(False)
             set_attention(self.model, self.settings.attention)
             return
-        self.policy = self._pass(self._prepare)
-        self.model = self.policy.model
+        if not settings.is_sharded_with_others:  # `shard_together` does it for these
+            self._hold(self._pass(self._prepare))
+        self.reference = None
+        if settings.with_reference and settings.lora is None:
+            self.reference = self._pass(self._prepare_reference)
+
+    def _hold(self, policy: ResponsePass) -> None:
+        self.policy, self.model = policy, policy.model
         if self.settings.packing and not self.policy.abilities.packs:
             raise UserError(
                 f"packing: {self.settings.path} does not compute several responses in one row as each alone"
@@ -168,18 +193,12 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             if self.settings.gradient_checkpointing:
                 why = "gradient_checkpointing keeps no cache; training.packing needs none"
             _LOG.warning("%s: each response computes its prompt anew, as %s", self.settings.path, why)
-        self.reference = None
-        if self.settings.with_reference and self.settings.lora is None:
-            self.reference = self._pass(self._prepare_reference)
 
     def _pass(self, prepare: Callable[[Any], object]) -> ResponsePass:
         """Return the model whole, or this learner's part of it."""
-        settings = self.settings
-        if settings.sharded:
-            load, empty = partial(_built, settings, self._dtype), partial(_empty, settings)
-            policies = policies_of(settings.gathering_dtype, is_offloaded=settings.offloaded)
-            return sharded(load, empty, mesh_of_learners(), prepare=prepare, policies=policies)
-        model = _built(settings, self._dtype)
+        if self.settings.sharded:
+            return _parts_of([self.settings], [prepare])[0]
+        model = _built(self.settings, self._dtype)
         abilities = Abilities.of(model)
         prepare(model)
         return ResponsePass(model, abilities)
@@ -319,6 +338,18 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             ValueError: the state is that of another model.
         """
         _copy_state(self.model, state)
+
+
+def shard_together(modules: Iterable[CausalLMModule]) -> None:
+    """Give each module on a base that learners shard its policy; the parts of the base are those of all of them.
+
+    One root of the sharding has all modules that share parameters, so none can be made before the last is known.
+    """
+    on_base = [each for each in modules if each.settings.is_sharded_with_others]
+    if on_base:
+        policies = _parts_of([each.settings for each in on_base], [each._prepare for each in on_base])
+        for module, policy in zip(on_base, policies, strict=True):
+            module._hold(policy)
 
 
 def _require_state_of(model: Any, state: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ Needs neither torch nor Ray.
 
 # Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -39,6 +39,7 @@ _CPU_CACHE_BYTES = 4 * 2**30  # caches of all engines of a runner on a CPU, whos
 _OF_BASE = (
     "path",
     "base_dtype",
+    "gathering_dtype",
     "sampling_dtype",
     "rollout_engine",
     "engine_options",
@@ -158,6 +159,11 @@ class ModelSettings(ModelOptions):
         dtypes = (self.sampling_dtype, self.autocast, self.gathering_dtype, self.base_dtype)
         return self.largest_gap or max(map(_GAPS.__getitem__, dtypes))
 
+    @property
+    def is_sharded_with_others(self) -> bool:
+        """Whether learners hold parts of its base for all modules on it."""
+        return self.sharded and self.shares_base
+
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dictionary for RLlib's `model_config`. `ModelSettings(**d)` restores these settings."""
         return asdict(self)
@@ -177,17 +183,34 @@ def require_one_base(models: Mapping[str, ModelSettings]) -> None:
                 raise UserError(f"{sharing[0]} and {name} have one base, but {setting} is {first!r} and {own!r}")
 
 
-def is_sharded(sharding: str, n_learners: int, models: Iterable[str]) -> bool:
+def require_adaptable(models: Mapping[str, ModelSettings]) -> None:
+    """Check that each layer which is to have an adapter exists and can, as far as shapes of models are known here.
+
+    Raises:
+        UserError: one does not, or cannot.
+    """
+    for name, model in models.items():
+        for target in model.lora.target_modules if model.lora is not None else ():
+            try:
+                why = shape_of(model.path).why_not_adapted(target)
+            except UserError:  # loading says what is wrong
+                continue
+            if why:
+                raise UserError(f"{name}: lora.target_modules: {model.path} cannot adapt {target!r}: {why}")
+
+
+def is_sharded(sharding: str, n_learners: int, models: Collection[ModelSettings]) -> bool:
     """Return whether each learner holds a part of every model.
 
     Args:
         sharding: as in `LearnerSettings`.
         n_learners: of the run.
-        models: folders, GGUF files or hub ids. A model of unknown shape counts nothing.
+        models: of all modules; a base counts once. A model of unknown shape counts nothing.
     """
     if sharding != "auto" or n_learners < 2:
         return sharding == "full"
-    return sum(map(_parameters, models)) > SHARDED_ABOVE
+    own = [each.path for each in models if not each.shares_base]
+    return sum(map(_parameters, [*own, *{each.path for each in models if each.shares_base}])) > SHARDED_ABOVE
 
 
 def _parameters(model: str) -> int:

@@ -8,7 +8,13 @@ from typing import Literal
 from codea1_agents.models.model_files import require_model
 from codea1_agents.train.declared import values_of
 from codea1_agents.train.grpo.hyperparameters import LengthSettings
-from codea1_agents.train.grpo.settings import LoraSettings, ModelOptions, ModelSettings, require_one_base
+from codea1_agents.train.grpo.settings import (
+    LoraSettings,
+    ModelOptions,
+    ModelSettings,
+    require_adaptable,
+    require_one_base,
+)
 from codea1_agents.train.settings.options import AgentOptions, TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
@@ -20,8 +26,8 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
     """Return the language models by module: `coder` and `tester`, or `shared`.
 
     Raises:
-        UserError: a role has both a model and an agent, a shared model or a base comes with another player, or a path
-            holds no model.
+        UserError: a role has both a model and an agent, a shared model or a base comes with another player, a path
+            holds no model, or a model has no such layers to adapt.
     """
     agents, roles = config.agents, "set agents.coder.lora and agents.tester.lora"
     if not agents.shared.model and (changed := _changed_options(agents.shared)):
@@ -32,6 +38,7 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
     if agents.base and not found:
         raise UserError("agents.base is the model of the coder and the tester, and agents play both")
     require_one_base(found)
+    require_adaptable(found)
     if config.agents.shared.agent:
         raise UserError("agents.shared.agent: agents that do not learn are set per role")
     if "shared" in found:

@@ -117,15 +117,14 @@ class Part:
     """`start`: only until all processes have started; `later`: only after that."""
 
 
-def bases_bytes(modules: Sequence[SizedModule], bytes_of: Callable[[SizedModule], int], *, once: bool = True) -> int:
+def bases_bytes(modules: Sequence[SizedModule], bytes_of: Callable[[SizedModule], int]) -> int:
     """Return the bytes of the weights without adapters; those that modules have in common count once.
 
     Args:
         modules: of one process.
         bytes_of: the bytes of one module's.
-        once: False where each module holds its own, as in learners that shard.
     """
-    shared = {id(each) for each in modules if once and each.settings.shares_base}
+    shared = {id(each) for each in modules if each.settings.shares_base}
     own = sum(bytes_of(each) for each in modules if id(each) not in shared)
     return own + max((bytes_of(each) for each in modules if id(each) in shared), default=0)
 
@@ -137,7 +136,7 @@ def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tu
         modules: all modules of the run; at least one learns.
         cluster: decides what a learner shards, and what it leaves to the host.
     """
-    sharded = is_sharded(cluster.sharding, cluster.learners, [each.settings.path for each in modules])
+    sharded = is_sharded(cluster.sharding, cluster.learners, [each.settings for each in modules])
     n_parts = max(cluster.learners, 1) if sharded else 1
     learning = [each for each in modules if each.learns]
     on_host = cluster.offload_parameters
@@ -150,7 +149,7 @@ def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tu
 
     heaviest = max(learning, key=most_bytes)
     kept = kept_bytes(heaviest)
-    weights = _weights_bytes(modules, once=not sharded) // n_parts
+    weights = _weights_bytes(modules) // n_parts
     has_buckets = cluster.learners > 1 and not sharded
     buckets = FLOAT * sum(each.with_gradient for each in modules) if has_buckets else 0
     adamw = 2 * FLOAT * sum(each.trained for each in learning) // n_parts
@@ -164,7 +163,7 @@ def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tu
         Part("AdamW", adamw, adamw - moved, on_host),
         Part("AdamW between iterations", moved, is_on_host=True, when="later"),
         Part("references", reference, reference, on_host),
-        Part("gathered", gathered_bytes(heaviest) if sharded else 0),
+        Part("gathered", gathered_bytes(heaviest, modules) if sharded else 0),
         Part("activations", kept),
         Part("work", most_bytes(heaviest) - kept),
     )
@@ -173,11 +172,11 @@ def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tu
 def first_learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tuple[Part, ...]:
     """Return what the first learner holds in the host's memory for a time, besides the parts of every learner.
 
-    At the start it has one whole model, of which it sends the others their parts. Where nothing is sharded it writes
-    the checkpoints, and copies AdamW's states of all models for that.
+    At the start it has one whole model, or all on one base, of which it sends the others their parts. Where nothing is
+    sharded it writes the checkpoints, and copies AdamW's states of all models for that.
     """
-    if is_sharded(cluster.sharding, cluster.learners, [each.settings.path for each in modules]):
-        whole = FLOAT * max(each.held for each in modules)
+    if is_sharded(cluster.sharding, cluster.learners, [each.settings for each in modules]):
+        whole = max(_weights_bytes(_on_one_base(each, modules)) for each in modules)
         return (Part("a whole model, of the first", whole, is_on_host=True, when="start"),)
     copied = 2 * FLOAT * sum(each.trained for each in modules) * (cluster.gpus_per_learner > 0)
     return (Part("AdamW while a checkpoint is written, of the first", copied, is_on_host=True, when="later"),)
@@ -185,27 +184,37 @@ def first_learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions)
 
 def loading_part(modules: Sequence[SizedModule], cluster: ClusterOptions) -> Part:
     """Return what a learner that shards nothing loads into the host's memory before it goes to a GPU."""
-    sharded = is_sharded(cluster.sharding, cluster.learners, [each.settings.path for each in modules])
+    sharded = is_sharded(cluster.sharding, cluster.learners, [each.settings for each in modules])
     references = [each for each in modules if each.learns and each.settings.with_reference and not each.settings.lora]
-    loaded = _weights_bytes(modules, once=True) + FLOAT * sum(each.shape.parameters for each in references)
+    loaded = _weights_bytes(modules) + FLOAT * sum(each.shape.parameters for each in references)
     return Part("models while they load", loaded * (cluster.gpus_per_learner > 0 and not sharded), 0, True, "start")
 
 
-def _weights_bytes(modules: Sequence[SizedModule], *, once: bool) -> int:
+def _weights_bytes(modules: Sequence[SizedModule]) -> int:
     adapters = FLOAT * sum(each.adapters for each in modules)
-    return bases_bytes(modules, lambda each: each.base_bytes, once=once) + adapters
+    return bases_bytes(modules, lambda each: each.base_bytes) + adapters
 
 
-def gathered_bytes(module: SizedModule) -> int:
+def _on_one_base(module: SizedModule, modules: Sequence[SizedModule]) -> list[SizedModule]:
+    """Return the modules that have a module's weights, which is among them."""
+    return [each for each in modules if each.settings.shares_base] if module.settings.shares_base else [module]
+
+
+def gathered_bytes(module: SizedModule, modules: Sequence[SizedModule]) -> int:
     """Return the bytes of what a learner of a sharded module gathers at a time.
 
     These are the embedding and the output layer for a whole pass, and two decoder layers, since the next is gathered
-    while one computes; in the backward pass, the gradients of one more.
+    while one computes; in the backward pass, the gradients of one more. A layer on one base has the adapters of all
+    modules on it.
     """
     ends = module.shape.head_weights * (1 if module.shape.is_tied else 2)
-    layer = (module.held - ends) // module.shape.layers
-    number = _NUMBER_BYTES[module.settings.gathering_dtype or "float32"]
-    return number * (ends + 2 * layer) + FLOAT * (module.trained > 0) * layer
+    adapters = sum(each.adapters for each in _on_one_base(module, modules)) // module.shape.layers
+    layer = (module.shape.parameters - ends) // module.shape.layers
+    own, added = (
+        _NUMBER_BYTES[module.settings.gathering_dtype or each] for each in (module.settings.base_dtype, "float32")
+    )
+    gradients = FLOAT * (module.trained > 0) * (layer + adapters)
+    return own * (ends + 2 * layer) + 2 * added * adapters + gradients
 
 
 def kept_bytes(module: SizedModule) -> int:

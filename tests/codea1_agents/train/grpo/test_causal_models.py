@@ -94,8 +94,9 @@ def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
 def test_layers_that_cannot_be_adapted_are_named(phrase_folders: dict[str, str], model_folder: str) -> None:
     with pytest.raises(UserError, match="lm_head"):  # it is also the embedding
         module_of(model_folder, lora=LoraSettings(target_modules=("q_proj", "lm_head")))
-    with pytest.raises(UserError, match="nowhere"):
-        module_of(phrase_folders["coder"], lora=LoraSettings(target_modules=("nowhere",)))
+    for targets in (("nowhere",), ("q_proj", "nowhere"), ("q_proj", "proj")):
+        with pytest.raises(UserError, match=targets[-1]):
+            module_of(phrase_folders["coder"], lora=LoraSettings(target_modules=targets))
 
 
 # Training

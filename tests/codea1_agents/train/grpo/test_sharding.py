@@ -1,6 +1,7 @@
 """Sharded learners make the updates of one learner, hold their part of the memory, and continue in another number.
 
-Two of the combinations of settings run by default; `CODEA1_ALL_TESTS=1` runs all 48 (docs/training-scale.md).
+Two of the combinations of settings run by default, and one of adapters on one base; `CODEA1_ALL_TESTS=1` runs all 48
+(docs/training-scale.md).
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def held_bytes(learner: Any) -> tuple[int, int, int]:
     models = [each for module in modules for each in (module.model, module.reference) if each is not None]
     states = [state for name in ("coder", "tester") for state in learner.get_optimizer(name).state.values()]
     return (
-        sum(own_bytes(each) for model in models for each in model.parameters()),
+        sum(map(own_bytes, {each for model in models for each in model.parameters()})),
         learner.gradient_bytes,
         sum(own_bytes(state[key]) for state in states for key in ("exp_avg", "exp_avg_sq")),
     )
@@ -126,6 +127,7 @@ def count_gradients(learner: Any) -> None:
 
 LORA = {"lora": LoraSettings(rank=4)}  # up to four learners divide it
 CHECKPOINTED = {"gradient_checkpointing": True}
+ON_ONE_BASE = {"lora": LoraSettings(rank=4, target_modules=("q_proj", "down_proj")), "shares_base": True}
 CASES = [Case(2, "full", {}, LORA | CHECKPOINTED), Case(4, "full", CHECKPOINTED, LORA, offload_parameters=True)]
 if ALL_TESTS:
     CASES = [
@@ -134,6 +136,7 @@ if ALL_TESTS:
             [(2, "none"), (2, "full"), (4, "full")], (False, True), (False, True), ({}, CHECKPOINTED), ({}, LORA)
         )
     ]
+CASES.append(Case(2, "full", ON_ONE_BASE | LORA | CHECKPOINTED, ON_ONE_BASE))
 
 
 @pytest.mark.parametrize("case", CASES)

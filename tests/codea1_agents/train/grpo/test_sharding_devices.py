@@ -52,7 +52,7 @@ class Model(nn.Sequential):
 
 def empty():
     with torch.device("meta"):
-        return Model(Layer(6, 6), Layer(6, 6), nn.Linear(6, 5))
+        return [Model(Layer(6, 6), Layer(6, 6), nn.Linear(6, 5))]
 
 exchanged = set()
 
@@ -72,7 +72,7 @@ class WithoutGPU(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 ResponsePass.forward = lambda self, batch: TokenFigures(self.model(batch["states"]), batch["states"])
-torch.distributed.broadcast_object_list = lambda objects, src: None  # the abilities of the first learner's model
+torch.distributed.broadcast_object_list = lambda objects, src: objects[0].append(None)  # abilities; nothing asks them
 torch.distributed.init_process_group("fake", rank=1, world_size=4, store=FakeStore())
 mesh = torch.distributed.init_device_mesh("cuda", (4,))
 policies = causal_models.policies_of(is_offloaded=sys.argv[1] == "host")
@@ -81,7 +81,7 @@ def devices(tensors):
     return sorted({each.device.type for each in tensors})
 
 with WithoutGPU(), FakeTensorMode(allow_non_fake_inputs=True), Exchanged():
-    made = causal_models.sharded(empty, empty, mesh, prepare=lambda _: None, policies=policies)
+    (made,) = causal_models.sharded(empty, empty, mesh, prepare=[lambda _: None], policies=policies)
     parameters, found = list(made.parameters()), {}
     found["parts"], found["buffers"] = devices(parameters), devices(made.buffers())
     with torch.no_grad():

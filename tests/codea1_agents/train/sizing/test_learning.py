@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_agents.models.shapes import PUBLISHED
-from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, is_sharded
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import (
     MicroBatch,
@@ -50,6 +51,29 @@ def test_sharded_learners_hold_parts_and_gather_some() -> None:
     assert part["buckets of DDP"] == whole["gathered"] == 0
     assert 4 * SHAPE.head_weights < part["gathered"] < 4 * N
     assert part["activations"] == whole["activations"]
+
+
+@pytest.mark.parametrize("cluster", [{}, {"learners": 4, "sharding": "full"}])
+def test_modules_on_one_base_have_its_weights_once(cluster: dict[str, Any]) -> None:
+    one, two = (
+        [module(lora=LoraSettings(rank=rank), shares_base=shares, base_dtype="bfloat16") for rank in (8, 16)]
+        for shares in (True, False)
+    )
+    n_learners = cluster.get("learners", 1)
+    on_one, on_two = parts(*one, **cluster), parts(*two, **cluster)
+    assert on_two["weights"] - on_one["weights"] == 2 * N // n_learners
+    assert 0 <= on_one["gathered"] - on_two["gathered"] < 4 * N / 50  # the other adapter
+    if cluster:
+        at_start = [first_learner_parts(each, ClusterOptions(**cluster))[0].n_bytes for each in (one, two)]
+        assert at_start[0] == n_learners * on_one["weights"]
+        assert 2 * N < at_start[1] < at_start[0]
+
+
+def test_learners_shard_by_what_they_hold() -> None:
+    models = [module(lora=LoraSettings(), shares_base=shares).settings for shares in (True, True, True, False)]
+    assert not is_sharded("auto", 2, models[:3])  # of .5 * 10^9 parameters
+    assert not is_sharded("auto", 2, models[2:])
+    assert is_sharded("auto", 2, [*models[2:], models[3]])
 
 
 def test_the_first_learner_needs_more_of_the_host_at_the_start_or_for_a_checkpoint() -> None:
