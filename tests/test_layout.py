@@ -127,7 +127,8 @@ def test_no_rooms_without_a_name():
 
 def test_the_pages_stay_short():
     pages = [path for folder in ("", "adapters", "api") for path in (ROOT / "docs" / folder).glob("*.md")]
-    assert sum(len(page.read_text().split()) for page in pages) <= 45_000
+    written = [page for page in pages if page.name != "training-settings.md"]  # which is generated
+    assert sum(len(page.read_text().split()) for page in written) <= 42_000
 
 
 def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
