@@ -37,6 +37,7 @@ from codea1_agents.train.grpo.config import ByRole  # noqa: E402
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.train.grpo.rllib_settings import (  # noqa: E402
+    _CHECKS,
     _NOT_USED_BY_LEARNER,
     OF_EVALUATIONS,
     PER_MODULE,
@@ -546,7 +547,11 @@ def test_every_setting_changes_a_run_or_is_refused_or_is_on_the_page(phrase_fold
             assert "\n" not in said
             assert name.removeprefix("callbacks_").removeprefix("_").removesuffix("_str") in said
             for door in BY_DICTIONARY:
-                assert said_of(lambda name=name, other=other, door=door: door(config, name, other)) == said, name
+                drawn_later = (
+                    door is BY_DICTIONARY[-1] and name in _CHECKS
+                )  # a space is checked when its value is known
+                found = said_of(lambda name=name, other=other, door=door: door(config, name, other))
+                assert found == ("" if drawn_later else said), name
         elif name not in OVERRIDDEN:
             changed = config.copy()
             changed.__dict__[name] = other
