@@ -47,7 +47,8 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import chain
-from math import inf, isnan
+from math import inf, isinf, isnan
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -509,7 +510,7 @@ class GroupVector(Closing):
         """Return one step per environment that plays, an empty one where the episode was over before; waits.
 
         Raises:
-            UserError: no actions were sent.
+            UserError: no actions were sent, or a reward is not finite. An infinite one would train nothing but nan.
             SandboxError: the sandbox cannot be used at all, and the environments do not mask that. The episode is lost;
                 begin another one with `reset`.
         """
@@ -517,14 +518,21 @@ class GroupVector(Closing):
             raise UserError("recv must be called after send")
         self._work.result()  # raises before any member has stepped
         sent, self._sent = self._sent, []
-        acting = [list(member.turns) for member in self._playing()]
+        members = self._playing()
+        acting = [list(member.turns) for member in members]
         self._steps = [
             GroupStep(*env.step(dict(given))) if member.agents else GroupStep({}, {}, {}, {}, {})
-            for env, member, given in zip(self.envs, self._playing(), sent, strict=False)
+            for env, member, given in zip(self.envs, members, sent, strict=False)
         ]
-        for total, step, agents in zip(self._total_rewards, self._steps, acting, strict=True):
-            for agent in {*total, *agents} & step.rewards.keys():
-                total[agent] = total.get(agent, 0.0) + step.rewards[agent]
+        for member, total, step, agents in zip(members, self._total_rewards, self._steps, acting, strict=True):
+            for agent in sorted({*total, *agents} & step.rewards.keys()):
+                reward = step.rewards[agent]
+                if not isinstance(reward, Real) or isinf(reward):
+                    raise UserError(
+                        f"environment: the reward of {agent} on problem {member.tree.problem.id} must be a finite "
+                        f"number, or nan where it is masked, got {reward!r}"
+                    )
+                total[agent] = total.get(agent, 0.0) + float(reward)
         return self._steps
 
     # -- results --

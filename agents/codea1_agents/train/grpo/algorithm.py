@@ -13,15 +13,16 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.core import COMPONENT_LEARNER_GROUP, DEFAULT_MODULE_ID
+from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_LEARNER_GROUP, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     EVALUATION_RESULTS,
@@ -53,6 +54,7 @@ from codea1_agents.train.grpo.runners import (
 )
 from codea1_agents.train.ray_start import start_ray
 from codea1_env.book.store import MistakeBook
+from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.mistake_book import BookDelta, Provenance
@@ -62,6 +64,16 @@ _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
 _SINGLE_TOKEN = 20  # times the allowed mean: one token may differ so much
 _ROLLOUT_TIMER = "rollouts"
+
+
+def _refused(method: str) -> Callable[..., None]:
+    def refuse(*_: Any, **__: Any) -> None:
+        """Raise UserError: modules stay the same."""
+        raise UserError(
+            f"{method}: modules stay those of llm_agents(...); build another GRPO, and set_weights of its own"
+        )
+
+    return refuse
 
 
 class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
@@ -82,7 +94,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Use Tune's folder; without Tune nothing is written, so RLlib's folder in the home directory is not made."""
         self._logdir = tempfile.gettempdir()
         if self._storage:
-            super()._setup_logdir()
+            with chdir(Path.cwd()):  # Tune would go to the folder of the trial, where no relative path leads to a model
+                super()._setup_logdir()
 
     def setup(self, config: GRPOConfig) -> None:
         """Build runners and learners, and open the Mistake Book."""
@@ -225,6 +238,19 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         super().restore_from_path(path, *args, **kwargs)
         self.sync_runners()
 
+    def set_weights(self, weights: Mapping[str, Any]) -> None:
+        """Load weights of some modules, as `get_weights` returns them, and send them to the runners.
+
+        Raises:
+            UserError: there is no such module.
+        """
+        for module in weights.keys() - self.settings.models.keys():
+            raise UserError(f"set_weights: modules are {', '.join(self.settings.models)}, got {module!r}")
+        self.set_state({COMPONENT_LEARNER_GROUP: {COMPONENT_LEARNER: {COMPONENT_RL_MODULE: dict(weights)}}})
+
+    add_module, remove_module = _refused("add_module"), _refused("remove_module")
+    add_policy, remove_policy = _refused("add_policy"), _refused("remove_policy")
+
     def _synced(self) -> float:
         """Send the weights to each runner and return how many seconds that took."""
         begun = time.perf_counter()
@@ -262,6 +288,11 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         for name, value in figures.items():
             logger.log_value(name, value, reduce="mean", window=1)
         self.metrics.aggregate([logger.reduce()], key=place)
+
+    def _compile_iteration_results(self, **parts: Any) -> dict[str, Any]:
+        """Return RLlib's results; those of learners are there, by module, also when no reply trained them."""
+        found = super()._compile_iteration_results(**parts)
+        return {**found, LEARNER_RESULTS: {name: {} for name in self.settings.models} | found.get(LEARNER_RESULTS, {})}
 
     # Tasks
 

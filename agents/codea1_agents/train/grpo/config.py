@@ -12,7 +12,9 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.tune.search.sample import Domain
+from ray.rllib.policy.policy import PolicySpec
+from ray.rllib.policy.sample_batch import DEFAULT_POLICY_ID
+from ray.tune.result import TRIAL_INFO
 
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.declared import CountOrZero, NotNegative, checked, settings_in, takes, values_of
@@ -26,12 +28,18 @@ from codea1_agents.train.grpo.hyperparameters import (
     RateSettings,
     RolloutSettings,
     UpdateSettings,
-    refuse_truncation,
 )
 from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
 from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.rllib_settings import refusing, require_honoured
+from codea1_agents.train.grpo.rllib_settings import (
+    attribute_of,
+    is_space,
+    refusing,
+    require_all_honoured,
+    require_honoured,
+    require_known,
+)
 from codea1_agents.train.grpo.rollout import require_group_env
 from codea1_agents.train.grpo.runners import evaluate_episodes
 from codea1_agents.train.grpo.settings import (
@@ -58,7 +66,7 @@ _ROLES = ("coder", "tester")
 _SHARED = "shared"
 _DECLARED: tuple[Any, ...] = (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings)
 _UNUSED = ("model", "optimizer")
-"""Settings of RLlib's older algorithms that its dictionaries always have."""
+"""Settings of RLlib's older algorithms that its dictionaries always have, and that it would give to `training`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +93,17 @@ class Learners(LearnerSettings, _RLlibs):
     num_gpus_per_learner: NotNegative = 0.0
     custom_resources_per_learner: dict[str, float] | None = None
     """Further resources of Ray's that a learner needs."""
+    local_gpu_idx: CountOrZero = 0
+    """Which GPU the driver learns on, if it has several."""
 
 
 class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     """All of `GRPOConfig` except the algorithm class, whose module imports this one."""
 
-    def __init__(self, algo_class: Any) -> None:
+    policies: Mapping[str, Any]
+    algorithm_config_overrides_per_module: Mapping[str, Any]
+
+    def __init__(self, algo_class: Any = None) -> None:
         super().__init__(algo_class=algo_class)
         self.env_runner_cls = TreeEnvRunner
         self.env = GroupEnv
@@ -125,6 +138,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         sandbox: str = NotProvided,
         limits: Limits | None = NotProvided,
         env_config: dict[str, Any] = NotProvided,
+        **others: Any,
     ) -> Self:
         """Set the game.
 
@@ -137,20 +151,21 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             sandbox: name of a back end.
             limits: bounds per call of a program.
             env_config: arguments of `env`, apart from those that these settings decide.
+            others: of RLlib's; they are refused.
 
         Raises:
             UserError: a value is of another type, or there is nothing of that name.
         """
         if env_config is not NotProvided:
             of_type("environment: env_config", env_config, dict)
-        if not (sandbox is NotProvided or _is_space(sandbox)):
+        if not (sandbox is NotProvided or is_space(sandbox)):
             require_sandbox(of_type("environment: sandbox", sandbox, str))
-        super().environment(env=env, env_config=env_config)
-        if isinstance(rules, str) or not (rules is NotProvided or _is_space(rules)):
+        super().environment(env=env, env_config=env_config, **others)
+        if isinstance(rules, str) or not (rules is NotProvided or is_space(rules)):
             rules = of_type("environment: rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
-        if not (tester_view is NotProvided or _is_space(tester_view)):
+        if not (tester_view is NotProvided or is_space(tester_view)):
             one_of("environment: tester_view", tester_view, VIEWS)
-        if not (limits in (None, NotProvided) or _is_space(limits)):
+        if not (limits in (None, NotProvided) or is_space(limits)):
             of_type("environment: limits", limits, Limits)
         return self._set({"rules": rules, "tester_view": tester_view, "sandbox": sandbox, "limits": limits})
 
@@ -161,7 +176,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UnknownName: there is none of that name.
             UserError: it cannot be imported.
         """
-        if not _is_space(source):
+        if not is_space(source):
             require_source(of_type("problems: the source", source, str))
         return self._set({"problem_source": source})
 
@@ -196,11 +211,13 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """
         if isinstance(frozen, str):
             raise UserError(f"llm_agents: frozen must be a list of modules, as in [{frozen!r}], not text")
-        if not (prompts is NotProvided or _is_space(prompts)):
+        if not (prompts is NotProvided or is_space(prompts)):
             load_prompts(of_type("llm_agents: prompts", prompts, str))
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
         given = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
+        if set(self.policies) == set(self.models):
+            self.policies = {DEFAULT_POLICY_ID: PolicySpec()}  # they were those of earlier models
         self.models = {name: _model_settings(name, model, base) for name, model in given.items() if model}
         if base and not self.models:
             raise UserError("llm_agents: a base needs adapters, as in coder=LoraSettings(), tester=LoraSettings()")
@@ -236,12 +253,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UnknownName: there is no such setting.
             UserError: a value is of another type or out of its range, or it is one of truncated sampling (`top_p`).
         """
-        refuse_truncation(settings)
         own = _checked("training", Training, settings)
         own = self._with_lengths(own)
         super().training(**{name: own.pop(name) for name in values_of(_RLlibs()).keys() & own.keys()})
-        self._set(own)
-        return require_honoured(self, "learners")
+        return self._set(own)
 
     @takes(Learners)
     def learners(self, **settings: Any) -> Self:
@@ -254,34 +269,59 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         own = _checked("learners", Learners, settings)
         spread = {name: own.pop(name) for name in values_of(LearnerSettings()).keys() & own.keys()}
         super().learners(**own)
-        self._set(spread)
-        return require_honoured(self, "learners")
+        return self._set(spread)
 
-    callbacks = refusing(AlgorithmConfig.callbacks)
     env_runners = refusing(AlgorithmConfig.env_runners)
     evaluation = refusing(AlgorithmConfig.evaluation)
-    fault_tolerance = refusing(AlgorithmConfig.fault_tolerance)
-    framework = refusing(AlgorithmConfig.framework)
-    multi_agent = refusing(AlgorithmConfig.multi_agent)
-    offline_data = refusing(AlgorithmConfig.offline_data)
-    reporting = refusing(AlgorithmConfig.reporting)
     rl_module = refusing(AlgorithmConfig.rl_module)
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
         """Set values by name, as RLlib does: what `to_dict` returned, and Ray Tune's samples.
 
-        RLlib gives `model` and `optimizer` to `training`, which refuses them. What is as it was need not be set.
+        Raises:
+            UnknownName: there is no such setting.
+            UserError: nothing would read a value.
         """
-        as_before = {name for name in _UNUSED if name in config_dict and config_dict[name] == getattr(self, name)}
-        changes = {name: value for name, value in config_dict.items() if name not in as_before}
+        changes = {attribute_of(name): value for name, value in config_dict.items()}
+        changes.pop(TRIAL_INFO, None)
+        self.multi_agent(**changes.pop("multiagent", {}))
+        require_known(changes, vars(self))
+        for name, value in changes.items():
+            require_honoured(self, name, value)
+        changes = {name: value for name, value in changes.items() if name not in _UNUSED}
         super().update_from_dict(self._with_lengths(changes))
         return self
+
+    @classmethod
+    def overrides(cls, **settings: Any) -> dict[str, Any]:
+        """Return settings of an evaluation or a module that differ from others.
+
+        Raises:
+            UserError: see `update_from_dict`.
+        """
+        cls().update_from_dict(settings)
+        return {attribute_of(name): value for name, value in settings.items()}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute: the way of all methods and dictionaries.
+
+        Raises:
+            UserError: nothing would read the value.
+        """
+        name = attribute_of(name)
+        if "_is_frozen" in vars(self):  # the constructor of RLlib's class has ended
+            require_honoured(self, name, value)
+        super().__setattr__(name, value)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Set an attribute as RLlib's dictionaries do."""
+        self.update_from_dict({name: value})
 
     def _with_lengths(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings in which the roles that a length leaves out keep theirs."""
         found = dict(settings)
         for name in values_of(LengthSettings()).keys() & found.keys():
-            if isinstance(found[name], Mapping) and not _is_space(found[name]):
+            if isinstance(found[name], Mapping) and not is_space(found[name]):
                 found[name] = {**getattr(self, name), **found[name]}
         return found
 
@@ -339,7 +379,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
         if not self.trained_modules:
             raise UserError("nothing learns: every model is frozen, or there is none")
-        require_honoured(self)
+        require_known(vars(self), vars(type(self)()))
+        require_all_honoured(self)
         self._check_modules()
         if not self.in_evaluation:
             self._check_placement()
@@ -380,13 +421,17 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             settings_in(self, kind)  # Ray Tune and `update_from_dict` set values without asking
 
     def _check_modules(self) -> None:
-        named = {"multi_agent: policies_to_train": self.trained_modules, "lr_by_module": self.lr_by_module}
+        learning = {
+            "lr_by_module": self.lr_by_module,
+            "algorithm_config_overrides_per_module": self.algorithm_config_overrides_per_module,
+        }
+        named = {"multi_agent: policies_to_train": self.trained_modules, **learning}
         if isinstance(self._rl_module_spec, MultiRLModuleSpec):
             named["rl_module: rl_module_spec"] = self._rl_module_spec.rl_module_specs
         require_one_base(self.models)
         require_adaptable(self.models)
         for setting, modules in named.items():
-            allowed = self.trained_modules if setting == "lr_by_module" else self.models
+            allowed = self.trained_modules if setting in learning else self.models
             for module in sorted(set(modules) - set(allowed)):
                 raise UserError(f"{setting} must be among the modules {', '.join(sorted(allowed))}, got {module!r}")
 
@@ -414,11 +459,14 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             require_colocation(self)
 
     def _set_own_rates(self) -> None:
-        """Set the learning rates of single modules, from `lr_by_module`."""
+        """Set the learning rates of single modules, from `lr_by_module`, and check what else is set for one."""
         overrides = dict(self.algorithm_config_overrides_per_module)
         for module, lr in self.lr_by_module.items():
             overrides[module] = {**(overrides.get(module) or {}), "lr": lr}
-        self.rl_module(algorithm_config_overrides_per_module=overrides)
+        self.algorithm_config_overrides_per_module = overrides
+        self._per_module_overrides: dict[str, Any] = {}  # what RLlib has made of earlier ones
+        for module in overrides:
+            self.get_config_for_module(module)._require_values()
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """Return the spec of a module whose class `rl_module` does not name."""
@@ -431,13 +479,14 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         for module, spec in found.rl_module_specs.items():
             spec.inference_only = inference_only  # RLlib sets it only on specs that it made
             model = self.models[module]
+            own = {**values_of(self, UpdateSettings), **(self.algorithm_config_overrides_per_module.get(module) or {})}
             spec.model_config = replace(
                 model,
-                with_reference=model.with_reference and module in self.trained_modules and self.kl_coeff > 0,
-                entropy_bonus=self.entropy_coeff != 0,
-                logits_chunk_tokens=self.logits_chunk_tokens,
-                prompt_once=self.prompt_once,
-                packing=self.packing,
+                with_reference=model.with_reference and module in self.trained_modules and own["kl_coeff"] > 0,
+                entropy_bonus=own["entropy_coeff"] != 0,
+                logits_chunk_tokens=own["logits_chunk_tokens"],
+                prompt_once=own["prompt_once"],
+                packing=own["packing"],
                 temperature=self.temperature,
                 sharded=self.is_sharded,
                 offloaded=self.offload_parameters,
@@ -503,15 +552,12 @@ def _checked(method: str, kind: type[Any], settings: Mapping[str, Any]) -> dict[
         UserError: see `declared.checked`.
     """
     given = {name: value for name, value in settings.items() if value is not NotProvided}
-    spaces = {name: value for name, value in given.items() if _is_space(value)}
+    require_known(given, values_of(kind()))
+    spaces = {name: value for name, value in given.items() if is_space(value)}
     try:
         return checked(kind, {name: value for name, value in given.items() if name not in spaces}) | spaces
     except UserError as error:
         raise type(error)(f"{method}: {error}") from error
-
-
-def _is_space(value: Any) -> bool:
-    return isinstance(value, Domain) or (isinstance(value, Mapping) and "grid_search" in value)
 
 
 Mapper = Callable[..., str]

@@ -7,27 +7,43 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from codea1_env.errors import UserError
-from tests.support.grpo import ON_RAY, built, distance, weights_of
+from codea1_env.group_env import GroupEnv
+from codea1_env.rounds.rounds import SuitesPer
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Limits
+from tests.support.grpo import ON_RAY, built, distance, learner_of, scored, specs_of, weights_of
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
+from ray import tune  # noqa: E402
 from ray.rllib.callbacks.callbacks import RLlibCallback  # noqa: E402
 from ray.rllib.connectors.connector_v2 import ConnectorV2  # noqa: E402
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec  # noqa: E402
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec  # noqa: E402
 from ray.rllib.core.rl_module.torch import TorchRLModule  # noqa: E402
 
-from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo import GRPO, GRPOConfig, ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.batch import planned  # noqa: E402
+from codea1_agents.train.grpo.config import ByRole  # noqa: E402
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
-from codea1_agents.train.grpo.rllib_settings import _NOT_USED_BY_LEARNER, REFUSED  # noqa: E402
+from codea1_agents.train.grpo.rllib_settings import (  # noqa: E402
+    _CHECKS,
+    _NOT_USED_BY_LEARNER,
+    OF_EVALUATIONS,
+    PER_MODULE,
+    REFUSED,
+    attribute_of,
+)
 
 pytestmark = ON_RAY
 PAGE = Path(__file__).parents[4] / "docs" / "training.md"
@@ -340,6 +356,18 @@ HONOURED: dict[str, Callable[..., None]] = {
 # -- refused ---------------------------------------------------------------------------------------
 
 VALUES = {
+    "train_batch_size": 7,
+    "train_batch_size_per_learner": 7,
+    "minibatch_size": 3,
+    "num_epochs": 5,
+    "gamma": 0.5,
+    "grad_clip_by": "value",
+    "num_gpus": 1,
+    "_fake_gpus": True,
+    "torch_skip_nan_gradients": True,
+    "log_gradients": True,
+    "fake_sampler": True,
+    "_torch_lr_scheduler_classes": [len],
     "num_envs_per_env_runner": 4,
     "rollout_fragment_length": 7,
     "batch_mode": "truncate_episodes",
@@ -349,23 +377,17 @@ VALUES = {
     "observation_filter": "MeanStdFilter",
     "gym_env_vectorize_mode": "ASYNC",
     "episode_lookback_horizon": 3,
-    "restart_failed_sub_environments": True,
-    "torch_compile_learner": True,
-    "torch_compile_worker": True,
-    "input_": "rows",
-    "output": "rows",
     "explore": False,
     "count_steps_by": "agent_steps",
     "model_config": {"fcnet_hiddens": [8]},
     "evaluation_duration_unit": "timesteps",
     "evaluation_parallel_to_training": True,
     "evaluation_sample_timeout_s": 3.0,
-    "metrics_num_episodes_for_smoothing": 3,
 }
 """Of settings that take no function."""
 
 
-@pytest.mark.parametrize(("refusal", "name"), [(each, name) for each in REFUSED for name in each.settings])
+@pytest.mark.parametrize(("refusal", "name"), [(each, name) for each in REFUSED for name in each.settings.split()])
 def test_a_setting_that_nothing_reads_is_refused_where_it_is_set(refusal: Any, name: str) -> None:
     sentence = f"^{refusal.method}: {name} would change nothing here: {re.escape(refusal.why)}$"
     value = VALUES.get(name, lambda *_, **__: None)
@@ -421,7 +443,239 @@ def test_classes_that_nothing_calls_are_refused(config: GRPOConfig, sets: Callab
         sets(config)
 
 
+# -- every setting, by every door ------------------------------------------------------------------
+
+
+def another(value: Any) -> Any:
+    """A value that is not the default, of its type where that is a number, a text or a collection."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, dict):
+        return {**value, "another": 1}
+    return [*value, "another"] if isinstance(value, list) else 3
+
+
+BY_DICTIONARY: list[Callable[[Any, str, Any], Any]] = [
+    lambda config, name, value: config.update_from_dict({name: value}),
+    setattr,
+    lambda config, name, value: config.__setitem__(name, value),
+    lambda config, name, value: config.overrides(**{name: value}),
+    lambda config, name, value: GRPOConfig.from_dict({name: value}),
+    lambda config, name, value: config.copy().update_from_dict({name: value}),
+    lambda config, name, value: config.update_from_dict({name: tune.grid_search([value])}),
+]
+
+
+def said_of(door: Callable[[], Any]) -> str:
+    """What refuses a setting, empty if nothing does."""
+    try:
+        door()
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+OVERRIDDEN = {
+    "lr": 1e-2,
+    "warmup_steps": 7,
+    "epochs_per_step": 2,
+    "clip_low": 1e-6,
+    "clip_high": 1e-6,
+    "dual_clip": 1.001,
+    "kl_coeff": 5.0,
+    "entropy_coeff": 5.0,
+    "weight_decay": 9.0,
+    "grad_clip": 1e-4,
+    "old_log_probs": "learner",
+    "tis_cap": 1e-3,
+    "total_steps": 2,
+}
+"""Values with which a learner updates otherwise."""
+OF_GAME = {
+    "problem_source": "humaneval",
+    "rules": preset("paper"),
+    "tester_view": "black_box",
+    "sandbox": "remote",
+    "limits": Limits(cpu_s=9.0),
+    "scripted": {"tester": "oracle"},
+    "prompts": "simple",
+    "models": {"coder": ModelSettings("elsewhere")},
+    "suites_per": SuitesPer.PROBLEM,
+    "advantages": "decoupled",
+    "credit": "test",
+    "other_text": "mean",
+    "max_tokens": {"coder": 9},
+    "max_prompt_tokens": {"coder": 9},
+    "policy_mapping_fn": ByRole({"tester": "coder"}),
+    "policies_to_train": [],
+    "algorithm_config_overrides_per_module": {"critic": {"lr": 0.1}},
+    "num_cpus_per_learner": 3,
+    "placement_strategy": "SPREAD",
+    **{name: {"odd": 1} for name in vars(GRPOConfig()) if name.startswith("custom_resources_")},
+}
+"""Values of settings that have no neighbour of their type."""
+
+
+def trace(config: Any) -> tuple[str, ...]:
+    """What runners get, and what Ray Tune reserves."""
+    bundles = GRPO.default_resource_request(dict(config.to_dict()))
+    return repr(config.settings()), repr((bundles.bundles, bundles.strategy))
+
+
+def updated(folder: str, **settings: Any) -> Any:
+    """The weights after two updates from log-probabilities that the learner does not have."""
+    one = learner_of(folder, **settings)
+    responses = [scored("coder", 3, 9, advantage=-1.2), scored("coder", 7, 4, advantage=0.8)]
+    for _ in range(2):
+        one.update(episodes=planned(responses, 1, (0,)))
+    return {"coder": one.module["coder"].get_state()}
+
+
+def test_every_setting_changes_a_run_or_is_refused_or_is_on_the_page(phrase_folders: dict[str, str]) -> None:
+    """By every door; what neither is refused nor leaves a trace is in the page's table, with the reason."""
+    config = GRPOConfig().problems("starter").llm_agents(coder="a").agents(tester="fuzz")
+    config.evaluation(evaluation_interval=1, evaluation_num_env_runners=1)
+    plain, silent = trace(config), set()
+    for name, value in dict(vars(config)).items():
+        other = OF_GAME.get(name, OVERRIDDEN.get(name, another(value)))
+        said = said_of(lambda name=name, other=other: setattr(config.copy(), name, other))
+        if said:
+            assert "\n" not in said
+            assert name.removeprefix("callbacks_").removeprefix("_").removesuffix("_str") in said
+            for door in BY_DICTIONARY:
+                drawn_later = (
+                    door is BY_DICTIONARY[-1] and name in _CHECKS
+                )  # a space is checked when its value is known
+                found = said_of(lambda name=name, other=other, door=door: door(config, name, other))
+                assert found == ("" if drawn_later else said), name
+        elif name not in OVERRIDDEN:
+            changed = config.copy()
+            changed.__dict__[name] = other
+            with suppress(UserError, ValueError, TypeError, AttributeError):  # where it is read
+                silent |= {name} if trace(changed) == plain else set()
+    folder = phrase_folders["coder"]
+    usual = {"tis_cap": {"old_log_probs": "learner"}}
+    for name, value in OVERRIDDEN.items():
+        base = updated(folder, **usual.get(name, {}))
+        assert distance(base, updated(folder, **usual.get(name, {}), **{name: value})) > 0, name
+    by_tests = {name for label in HONOURED for name in re.findall(r"[a-z_]+", label.partition("(")[2])}
+    by_tests = {attribute_of(name) for name in by_tests} | {"callbacks_class", *("env_config", "minibatches_per_epoch")}
+    # `test_group_envs.py` is about env_config, `test_batch.py` about minibatches.
+    table = PAGE.read_text().split("| not seen in figures | why |")[1].split("\n\n")[0]
+    listed = {attribute_of(name) for name in re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| ([^|]*) \|", table)))}
+    assert (silent | {"in_evaluation"}) - by_tests == listed
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        lambda name: {"algorithm_config_overrides_per_module": {"coder": {name: 1}}},
+        lambda name: {"evaluation_config": {name: 1}, "evaluation_interval": 1},
+    ],
+)
+def test_of_one_module_and_of_evaluations_only_what_is_read_there_is_set(sets: Callable[[str], Any]) -> None:
+    allowed = PER_MODULE if "evaluation_config" not in sets("lr") else OF_EVALUATIONS
+    for name in vars(GRPOConfig()):
+        refused = said_of(lambda name=name: GRPOConfig().update_from_dict(sets(name)))
+        assert bool(refused) == (name not in allowed), (name, refused)
+
+
+def test_a_module_of_its_own_settings_has_what_they_need(config: GRPOConfig) -> None:
+    config.training(kl_coeff=0.0).rl_module(
+        algorithm_config_overrides_per_module={"tester": GRPOConfig.overrides(kl_coeff=0.1, entropy_coeff=0.1)}
+    )
+    specs = specs_of(config).rl_module_specs
+    assert [specs[name].model_config["with_reference"] for name in ("coder", "tester")] == [False, True]
+    assert [specs[name].model_config["entropy_bonus"] for name in ("coder", "tester")] == [False, True]
+    with pytest.raises(UserError, match="lr should be a valid number"):
+        config.rl_module(algorithm_config_overrides_per_module={"tester": {"lr": "fast"}}).validate()
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        *(("clip_param", "clip_low"), ("learning_rate", "lr="), ("num_sgd_iter", "epochs_per_step")),
+        *(("lambda", "one reward"), ("top_p", "whole distribution"), ("num_epoch", "did you mean 'num_epochs'")),
+    ],
+)
+def test_names_of_other_algorithms_are_answered_with_those_here(name: str, here: str) -> None:
+    config = GRPOConfig()
+    for door in (lambda: config.update_from_dict({name: 0.5}), lambda: GRPOConfig.overrides(**{name: 0.5})):
+        assert here in said_of(door)
+    if name not in ("num_epoch", "lambda"):
+        assert here in said_of(lambda: config.training(**{name: 0.5}))
+    mistaken = GRPOConfig().problems("starter").llm_agents(coder="a").agents(tester="fuzz")
+    assert here in said_of(lambda: (setattr(mistaken, name, 0.5), mistaken.validate()))
+
+
+def test_weights_of_some_modules_are_loaded_and_modules_stay(config: GRPOConfig) -> None:
+    with built(config) as algorithm:
+        before = algorithm.get_weights()
+        result = algorithm.train()
+        assert set(result["learners"]) >= {"coder", "tester"}
+        after = weights_of(algorithm)
+        algorithm.set_weights({"coder": before["coder"]})
+        now = weights_of(algorithm)
+        assert distance({"coder": before["coder"]}, {"coder": now["coder"]}) == 0
+        assert distance({"tester": after["tester"]}, {"tester": now["tester"]}) == 0
+        own = algorithm.env_runner.module["coder"].get_state()
+        assert all((own[name] == before["coder"][name]).all() for name in own)
+        for call in (lambda: algorithm.remove_module("tester"), lambda: algorithm.set_weights({"critic": {}})):
+            assert re.match("(remove_module|set_weights): modules", said_of(call))
+        algorithm.train()
+
+
+class Paying(GroupEnv):
+    paid: Any = math.inf
+
+    def step(self, actions: Any) -> Any:
+        observations, rewards, *rest = super().step(actions)
+        return observations, dict.fromkeys(rewards, self.paid), *rest
+
+
+class PayingNothing(Paying):
+    paid = None
+
+
+@pytest.mark.parametrize(("env", "paid"), [(Paying, "inf"), (PayingNothing, "None")])
+def test_a_reward_that_is_not_finite_is_refused_by_name(config: GRPOConfig, env: type[Any], paid: str) -> None:
+    with built(config.environment(env=env)) as algorithm, pytest.raises(UserError) as refused:
+        algorithm.train()
+    said = r"environment: the reward of coder_0 on problem .* must be a finite number, .* got "
+    assert re.match(said + paid, str(refused.value))
+
+
+def test_an_iteration_without_a_trained_reply_has_results_of_learners(config: GRPOConfig) -> None:
+    config.environment(env=PayingAllTheSame)
+    with built(config) as algorithm:
+        result = algorithm.train()
+    assert result["responses_trained"] == 0
+    assert set(result["learners"]) >= {"coder", "tester"}
+
+
+class PayingAllTheSame(Paying):
+    paid = 1.0
+
+
+def test_relative_paths_hold_under_tune(
+    config: GRPOConfig, phrase_folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tune goes to the folder of the trial."""
+    storage = SimpleNamespace(trial_working_directory=str(tmp_path))
+    monkeypatch.setenv("TUNE_ORIG_WORKING_DIR", os.getcwd())  # Tune sets it, and this process goes on
+    here, algorithm = os.getcwd(), GRPO.__new__(GRPO)
+    algorithm._storage = storage
+    algorithm._setup_logdir()
+    assert (os.getcwd(), algorithm._logdir) == (here, str(tmp_path))
+
+
 def test_the_page_lists_what_is_honoured_and_what_is_refused() -> None:
     honoured, refused = PAGE.read_text().split("**Honoured** are")[1].split("**Refused**")
-    assert set(re.findall(r"`(\w+\([^`]*\))`", refused.partition("\n\n")[0])) == set(map(str, REFUSED))
+    assert set(re.findall(r"`(\w+\([^`]*\))`", " ".join(refused.partition("\n\n")[0].split()))) == set(
+        map(str, REFUSED)
+    )
     assert set(re.findall(r"(?m)^- `(\w+\([^`]*\))`: ", honoured)) == set(HONOURED)
