@@ -72,6 +72,11 @@ class Outcome:
             raise ValueError(f"an outcome of kind {self.kind} with value {self.value!r}")
 
     @property
+    def n_bytes(self) -> int:
+        """How many bytes it holds, about."""
+        return sum(map(len, filter(None, (self.value, self.message, self.items, self.arguments))))
+
+    @property
     def summary(self) -> str:
         """One line for people; empty for a value."""
         if self.kind is OutcomeKind.VALUE:

@@ -93,6 +93,10 @@ class Limits:
     def __post_init__(self) -> None:
         require_declared(self, "limits: ")
 
+    def above(self, most: Limits) -> str:
+        """Return the name of the first bound above that of `most`; empty: none is."""
+        return next((name for name in Limits.__slots__ if getattr(self, name) > getattr(most, name)), "")
+
 
 class Call(NamedTuple):
     """One expression to evaluate; every call has a fresh namespace and fresh arguments.
@@ -176,6 +180,13 @@ class JobReport:
     entry_point_calls: tuple[tuple[EntryPointCall, ...], ...] = ()
     """The calls of the entry point that each harness call made, in order; empty for direct calls, and if a back end
     does not record them."""
+
+    @property
+    def n_bytes(self) -> int:
+        """How many bytes its outcomes and the recorded calls hold, about."""
+        recorded = [call for made in self.entry_point_calls for call in made]
+        outcomes = (self.load, *self.outcomes, *(call.answer for call in recorded if call.answer))
+        return sum(len(call.arguments) for call in recorded) + sum(outcome.n_bytes for outcome in outcomes)
 
     @property
     def loaded(self) -> bool:

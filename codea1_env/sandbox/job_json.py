@@ -56,6 +56,7 @@ def jobs_from_json(data: bytes) -> list[Job]:
     lists = [given, *(each.get("calls") for each in given if isinstance(each, dict))] if isinstance(given, list) else ()
     if any(isinstance(each, list) and len(each) > MOST_ITEMS for each in lists):
         raise BrokenInput(f"expected at most {MOST_ITEMS} jobs, with at most {MOST_ITEMS} calls each")
+    del given, lists  # what follows makes as much again
     return _read(_jobs(), data)
 
 

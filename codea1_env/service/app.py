@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
@@ -18,10 +18,11 @@ from codea1_env.service.judging import ServedJudge
 with extra_needed("the server of codea1 serve", "serve"):
     from fastapi import Depends, FastAPI, Request
     from starlette.exceptions import HTTPException
-    from starlette.responses import JSONResponse, Response
+    from starlette.responses import JSONResponse, Response, StreamingResponse
 
 
 _JSON = "application/json"
+_PIECE_BYTES = _LARGE_BYTES = 1 << 18
 _REF = "#/components/schemas/{model}"
 
 
@@ -97,24 +98,41 @@ class _Routes:
 
     async def judge(self, request: Request) -> Response:
         """Judge programs and suites."""
-        return await self._run(request, lambda body: self._judge.judge(body).model_dump_json())
+        return await self._run(request, self._judge.judge)
 
     async def jobs(self, request: Request) -> Response:
         """Run jobs of the sandbox; `docs/serve.md` says what for."""
         return await self._run(request, self._judge.run_jobs)
 
-    async def _run(self, request: Request, work: Callable[[bytes], str | bytes]) -> Response:
+    async def _run(self, request: Request, work: Callable[[bytes], list[bytes]]) -> Response:
         """Answer with what some work makes of the body; give it up when the client closes its connection."""
-        task = asyncio.ensure_future(self._admission.run(partial(work, await request.body())))
+        body = await request.body()
+        run = self._admission.run(partial(work, body), is_large=len(body) > _LARGE_BYTES)
+        del body
+        task = asyncio.ensure_future(run)
         gone = asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the client closed its connection")  # nobody reads it
-            return Response(task.result(), media_type=_JSON)
+            parts = task.result()
+            length = {"Content-Length": str(sum(map(len, parts)))}
+            return StreamingResponse(_pieces(parts), media_type=_JSON, headers=length)
         finally:
             task.cancel()
             gone.cancel()
+            del task  # a traceback would hold it, and so the request, until garbage is collected
+
+
+async def _pieces(parts: list[bytes]) -> AsyncIterator[bytes]:
+    """Yield some bytes in pieces that are neither short nor long, and forget them."""
+    parts.reverse()
+    while parts:
+        piece = parts.pop()
+        while parts and len(piece) < _PIECE_BYTES:
+            piece += parts.pop()
+        for start in range(0, len(piece), _PIECE_BYTES):
+            yield piece[start : start + _PIECE_BYTES]
 
 
 async def _disconnected(request: Request) -> None:

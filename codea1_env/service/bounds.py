@@ -21,11 +21,13 @@ class ServiceBounds:
     max_values: int = 1 << 20
     """Objects, arrays, keys and items of one request."""
     max_held_bytes: int = 256 << 20
-    """Total size of the bodies of all requests that are being read, waiting or running."""
+    """What all requests take together: bodies, what is made of them, answers. One may take as much as it leaves to the
+    others, so at most half of it."""
     max_items: int = 1024
     """Programs of one request, or jobs."""
-    n_running: int = 32
-    """Requests that run at the same time; the sandbox decides how many programs do."""
+    n_running: int = 64
+    """Requests that run at the same time, up to an eighth of them with a body above 256 KiB; the sandbox decides how
+    many programs do."""
     n_waiting: int = 256
     """Requests that wait for a place; one more gets 429."""
     max_limits: Limits = Limits(  # noqa: RUF009  frozen
@@ -39,8 +41,7 @@ class ServiceBounds:
         Raises:
             UserError: one exceeds `max_limits`.
         """
-        for name in Limits.__slots__:
-            most = getattr(self.max_limits, name)
-            if not getattr(limits, name) <= most:  # also nan
-                raise UserError(f"limits.{name} must be at most {most:g} on this server, got {getattr(limits, name):g}")
+        if name := limits.above(self.max_limits):
+            most, got = getattr(self.max_limits, name), getattr(limits, name)
+            raise UserError(f"limits.{name} must be at most {most:g} on this server, got {got:g}")
         return limits

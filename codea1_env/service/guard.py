@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
-from codea1_env.service.admission import BUSY, STOPPING, WAYS_TO_WAIT, Refused
+from codea1_env.service.admission import HOLDING, STOPPING, WAYS_TO_WAIT, HeldBytes, Holding, Refused
 from codea1_env.service.bounds import ServiceBounds
 
 Message = MutableMapping[str, Any]
@@ -55,12 +55,12 @@ class Guard:
 
     def __init__(self, app: App, bounds: ServiceBounds, token: str | None) -> None:
         self._app, self._bounds, self._token = app, bounds, token
-        self._held_bytes = 0
+        self._held = HeldBytes(bounds.max_held_bytes)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
-        body = bytearray()
-        has_begun = False
+        holding, has_begun = Holding(self._held), False
+        HOLDING.set(holding)
 
         async def noting(message: Message) -> None:
             nonlocal has_begun
@@ -72,33 +72,33 @@ class Guard:
             if any(sum(name == each for each, _ in scope["headers"]) > 1 for name in _READ):
                 raise Refused(HTTPStatus.BAD_REQUEST, f"each of {b', '.join(_READ).decode()} may appear only once")
             self._check_sender(scope, headers)
+            body: bytes | None = b""
             if scope["method"] == "POST":
                 self._check_body(headers)
-                if not await self._has_read(body, receive):
-                    return
-            await self._app(scope, _replaying(bytes(body), receive), noting)
+                body = await self._body(holding, receive)
+            if body is not None:
+                await self._app(scope, _replaying(body, receive), noting)
         except Refused as refused:
             await refuse(send, refused)
         except asyncio.CancelledError:  # the server ends before the request; a response that has begun stays cut
             if not has_begun:
                 await refuse(send, Refused(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING))
         finally:
-            self._held_bytes -= len(body)
+            holding.close()
 
-    async def _has_read(self, body: bytearray, receive: Receive) -> bool:
-        """Read a whole body; return whether the client has stayed so long."""
+    async def _body(self, holding: Holding, receive: Receive) -> bytes | None:
+        """Return a whole body; None if the client has left."""
+        parts = []
         try:
             async with asyncio.timeout(self._bounds.client_s):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
-                        return False
-                    body += message["body"]
-                    self._held_bytes += len(message["body"])
-                    if self._held_bytes > self._bounds.max_held_bytes:
-                        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
+                        return None
+                    holding.take(len(message["body"]))
+                    parts.append(message["body"])
                     if not message["more_body"]:
-                        return True
+                        return b"".join(parts)
         except TimeoutError:
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time") from None
 

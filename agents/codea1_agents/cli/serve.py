@@ -42,7 +42,7 @@ class ServeOptions(Options):
     port: Port = 8080
     workers: Annotated[int | None, Option(min=1, help="Programs run at once.", show_default="one per core")] = None
     sandbox: SandboxName = "local"
-    running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 32
+    running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 64
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256
     grace: Annotated[float, Option(min=0, help="Seconds that running requests get at shutdown.")] = 8.0
 

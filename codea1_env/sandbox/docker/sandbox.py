@@ -19,7 +19,7 @@ from codea1_env.sandbox.docker.engine import check_sdk, connected
 from codea1_env.sandbox.docker.image import given_image, own_image
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
-from codea1_env.sandbox.local.scheduler import Scheduler
+from codea1_env.sandbox.local.scheduler import Hold, Scheduler
 from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Upkeep
 from codea1_env.sandbox.shared import one_per_process
 
@@ -79,7 +79,7 @@ class DockerSandbox(LocalSandbox):
         missing = [f"{TIER}: this engine does not limit {what}" for what in self._unlimited]
         return (*missing, *super().refusals)
 
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+    def run(self, jobs: Sequence[Job], hold: Hold | None = None) -> list[JobReport]:
         """Run all jobs; reports in the order of the jobs. See `LocalSandbox.run`.
 
         If the engine is restarted meanwhile, the sandbox runs the jobs once more when the engine is back.
@@ -91,7 +91,7 @@ class DockerSandbox(LocalSandbox):
         most = max((job.limits.memory_mb for job in jobs), default=0)
         if most > self._memory_mb:
             raise UserError(f"memory_mb must be at least {most}, the memory that a job may use, got {self._memory_mb}")
-        return super().run(jobs)
+        return super().run(jobs, hold)
 
     def __reduce__(self) -> tuple[object, ...]:
         settings: dict[str, Any] = {"image": self._image, "memory_mb": self._memory_mb, "packages": self._packages}

@@ -92,6 +92,8 @@ class Execution:
         """Whether the machine gave it no processor or no process, or killed it; then its outcomes do not count."""
         self.processes: list[Process] = []
         """All processes that have not ended."""
+        self.n_received = 0
+        """Bytes that they have sent so far."""
         self.is_misled = False
         """Whether it must run again without foresight."""
         self._spawn = spawn
@@ -152,14 +154,14 @@ class Execution:
 
     def on_readable(self, process: Process) -> None:
         """Read and process the frames of a process."""
-        n_received = 0
+        most = self.n_received + _MAX_RECEIVED_AT_ONCE
         try:
             while not self._ignores(process):
                 self._take_all(process)
-                n_new = process.receive() if n_received < _MAX_RECEIVED_AT_ONCE else 0
+                n_new = process.receive() if self.n_received < most else 0
                 if not n_new:
                     return
-                n_received += n_new
+                self.n_received += n_new
         except WireError as error:
             if process is self._harness:
                 self._end_activity(Outcome(OutcomeKind.CRASHED, error_type=BROKEN_HARNESS, message=str(error)[:300]))

@@ -16,7 +16,7 @@ from pathlib import Path
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
-from codea1_env.sandbox.local.scheduler import Batch, Scheduler
+from codea1_env.sandbox.local.scheduler import Batch, Hold, Scheduler
 from codea1_env.sandbox.local.worker import Setup
 from codea1_env.sandbox.shared import one_per_process
 
@@ -121,18 +121,23 @@ class LocalSandbox(Closing):
         """
         return tuple(self._probed().pool.refusals)
 
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+    def run(self, jobs: Sequence[Job], hold: Hold | None = None) -> list[JobReport]:
         """Run all jobs; return the reports in the order of the jobs.
 
         Within a job, direct calls are evaluated before harness calls. A program works on copies of a harness's
         arguments; see `Harness.is_trusted` for whether the harness sees the changes that the program makes to them.
 
+        Args:
+            jobs: to run.
+            hold: is called in another thread.
+
         Raises:
             SandboxError: no worker starts, or the sandbox was closed meanwhile.
+            CodeA1Error: what `hold` has raised.
         """
         if not jobs:
             return []
-        batch = Batch(tuple(jobs), self._kinds.setup_for)
+        batch = Batch(tuple(jobs), self._kinds.setup_for, hold)
         scheduler = self._started()
         scheduler.submit(batch)
         try:
@@ -142,6 +147,12 @@ class LocalSandbox(Closing):
         finally:
             if not batch.done.is_set():
                 scheduler.cancel(batch)
+        refusal, batch.refusal = batch.refusal, None
+        if refusal is not None:
+            try:
+                raise refusal
+            finally:
+                del refusal, batch  # its traceback would hold all reports until garbage is collected
         if batch.error:
             raise SandboxError(batch.error + self._advice(scheduler))
         return [report for report in batch.reports if report is not None]

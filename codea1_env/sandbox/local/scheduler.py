@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import NamedTuple
 
-from codea1_env.sandbox.interface import Job, JobReport
+from codea1_env.errors import CodeA1Error
+from codea1_env.sandbox.interface import Job, JobReport, Limits
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
 from codea1_env.sandbox.local.process import Process
 from codea1_env.sandbox.local.relay import Foresight
@@ -28,6 +29,9 @@ from codea1_env.sandbox.local.script_execution import ScriptExecution
 from codea1_env.sandbox.local.waiting import seconds_waited
 from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Pool, Setup, Upkeep, Worker, WorkerDied, launch_here
 from codea1_env.sandbox.wire import Notice, Op
+
+Hold = Callable[[int], None]
+"""Is told how many bytes more, or fewer, some jobs hold in this process; a `CodeA1Error` from it ends them."""
 
 
 class Ticket(NamedTuple):
@@ -42,6 +46,11 @@ class Ticket(NamedTuple):
         """The job itself."""
         return self.batch.jobs[self.position]
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether it may use no more than the defaults; then it waits for none that may use more."""
+        return not self.job.limits.above(_USUAL)
+
 
 @dataclass(slots=True, eq=False)
 class Batch:
@@ -50,10 +59,13 @@ class Batch:
     jobs: Sequence[Job]
     setup_for: Callable[[Job], Setup]
     """Returns the kind of zygote that a job needs."""
+    hold: Hold | None = None
     done: threading.Event = field(default_factory=threading.Event)
-    """Set when all reports are complete, or `error` is set."""
+    """Set when all reports are complete, or `error` or `refusal` is set."""
     error: str = ""
     """Why the sandbox could not be used at all."""
+    refusal: CodeA1Error | None = None
+    """What `hold` has raised."""
     is_cancelled: bool = False
     reports: list[JobReport | None] = field(init=False)
     waiting: deque[Ticket] = field(init=False)
@@ -129,6 +141,8 @@ _TICK_S = 0.025
 _MEASURE_AFTER_S = 0.05  # most activities are over by then and are never measured
 _LINGER_S = 0.05  # in which a process that has answered everything can end by itself
 _ASLEEP_SHARE = 0.1  # of a core: a job that uses less does not count as busy
+_TURN_S = 0.1  # nor does one of a server's client that takes longer, for others that may use no more than usual
+_USUAL = Limits()
 _MAX_ATTEMPTS = 2
 
 
@@ -144,6 +158,21 @@ class _Running:
     done_at: float = 0.0
     measured_us: int = 0
     measured_at: float = 0.0
+    n_held: int = 0
+
+    def is_long(self, now: float) -> bool:
+        """Whether others of a server need not wait until it ends."""
+        return self.ticket.batch.hold is not None and now - self.begun > _TURN_S
+
+    def hold(self, n_bytes: int) -> None:
+        """State how many bytes its job holds now."""
+        batch, more, self.n_held = self.ticket.batch, n_bytes - self.n_held, n_bytes
+        try:
+            if batch.hold is not None and more:
+                batch.hold(more)
+        except CodeA1Error as error:
+            batch.refusal, batch.is_cancelled = error.with_traceback(None), True
+            batch.done.set()
 
 
 class Scheduler:
@@ -285,10 +314,12 @@ class Scheduler:
         while has_started:
             has_started = False
             for ticket in self._queue.heads():
-                busy = [running.worker for running in self._running if not running.is_asleep]
+                is_usual, now = ticket.is_usual, monotonic()
+                passed = [each for each in self._running if each.is_asleep or (is_usual and each.is_long(now))]
+                busy = [running.worker for running in self._running if running not in passed]
                 if self.pool.is_full(len(busy)):
-                    break
-                asleep = [running.worker for running in self._running if running.is_asleep]
+                    continue
+                asleep = [running.worker for running in passed if running.ticket.is_usual or not is_usual]
                 worker = self.pool.worker_for(ticket.batch.setup_of(ticket.position), busy, asleep)
                 if worker is not None:
                     self._queue.take(ticket)
@@ -376,11 +407,13 @@ class Scheduler:
             return
         except OSError:  # too many open files: not the program's fault
             execution.is_starved = True
-        if execution.is_starved or execution.is_misled:
+        running.hold(execution.n_received)
+        if execution.is_starved or execution.is_misled or running.ticket.batch.is_cancelled:
             execution.abort()
         if execution.is_over:
             self._drop(running)
             self._settle(running)
+            del running.execution  # which knows `running`: what both hold must not wait for garbage collection
         else:
             self._watch_processes(running)
 
@@ -389,14 +422,18 @@ class Scheduler:
             self._run_again(running, "the machine gave it no processor or no process, or killed it")
         elif running.execution.is_misled:
             self._foresight.forget(running.ticket.job)
+            running.hold(0)
             self._queue.put_back(running.ticket)
         else:
             ticket, report = running.ticket, running.execution.report(running.worker.tier)
+            if ticket.batch.hold is not None:
+                running.hold(report.n_bytes)
             self._foresight.learn(ticket.job, report)
             ticket.batch.settle(ticket.position, report)
 
     def _run_again(self, running: _Running, reason: str) -> None:
         batch, position, attempt = running.ticket
+        running.hold(0)
         if attempt >= _MAX_ATTEMPTS:
             batch.settle(position, internal_error_report(batch.jobs[position], reason, running.worker.tier))
         elif not batch.is_cancelled:
@@ -418,6 +455,7 @@ class Scheduler:
         for running in [running for running in self._running if running.worker is worker]:
             self._drop(running)
             self._run_again(running, "its worker died twice")
+            del running.execution
 
     # Watching descriptors
 
