@@ -43,6 +43,7 @@ _CHANGING = CHANGING_METHODS | CHANGING_FUNCTIONS
 CHANGED_ARGUMENT = "out"
 """The keyword of the functions of numpy for an array that they change."""
 
+_SETTERS = frozenset({"__delattr__", "__setattr__", "delattr", "setattr"})
 _WAYS_TO_NAMES = """
     __builtins__ __closure__ __code__ __defaults__ __dict__ __globals__ __import__ __main__ _getframe builtins
     cell_contents eval exec f_globals f_locals globals importlib locals modules runpy setprofile settrace vars
@@ -160,6 +161,7 @@ def _attribute(found: Effects, node: ast.Attribute) -> Iterable[ast.AST]:
 
 
 def _call(found: Effects, node: ast.Call) -> Iterable[ast.AST]:
+    name = ""
     match node.func:
         case ast.Name(id="eval") if len(node.args) == 1 and _is_repr(node.args[0]):
             return node.args[0].args  # type: ignore[attr-defined, no-any-return]
@@ -174,6 +176,12 @@ def _call(found: Effects, node: ast.Call) -> Iterable[ast.AST]:
             found.methods.add(name)
         case function:
             found.calls_unknown |= not isinstance(function, ast.Lambda)
+    if name in _SETTERS:
+        given = [each.value for each in node.args[:2] if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        found.names |= set() if given else {_ANYTHING}
+        found.attributes.update(given)
+        found.outside.update(*map(places_of, given))
+        found.changes = True
     found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in node.keywords)
     return (node.func, *node.args, *(keyword.value for keyword in node.keywords))
 

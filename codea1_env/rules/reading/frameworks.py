@@ -18,7 +18,7 @@ from operator import is_
 
 from codea1_env.python_text import parse
 from codea1_env.rules.reading.direct_calls import is_literal, whole_number
-from codea1_env.rules.reading.statements import placed, rebuilt
+from codea1_env.rules.reading.statements import nodes_in, placed, rebuilt
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -300,6 +300,8 @@ class Table:
     names: tuple[str, ...] | None
     """The parameters that a row gives; None: all of them, in order."""
     rows: ast.expr
+    spreads: bool = True
+    """Whether a row of one parameter is a tuple that holds its argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +344,7 @@ def decorations(decorators: Sequence[ast.expr]) -> Decorations:
 def _parametrized(names: ast.expr, rows: ast.expr) -> Table | None:
     match names:
         case ast.Constant(value=str() as text):
-            return Table(tuple(name.strip() for name in text.split(",") if name.strip()), rows)
+            return Table(tuple(name.strip() for name in text.split(",") if name.strip()), rows, "," in text)
         case ast.List(elts=items) | ast.Tuple(elts=items):
             found = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
             return Table(tuple(found), rows) if len(found) == len(items) else None
@@ -580,6 +582,15 @@ def ends_test(node: ast.stmt) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Attribute(ast.Name("pytest" | "self" | "sys"), name) | ast.Name(name))):
             return name in _ENDS
     return _fails(node)
+
+
+def may_end_test(node: ast.stmt) -> bool:
+    """Whether a statement holds a `return`, or a call that skips the rest."""
+    return any(
+        isinstance(part, ast.Return)
+        or (isinstance(part, ast.Call) and _last_name(part.func) in ("skip", "skipTest", "xfail"))
+        for part in nodes_in(node)
+    )
 
 
 def _only_accepts(body: Sequence[ast.stmt]) -> bool:

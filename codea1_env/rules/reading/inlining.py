@@ -32,7 +32,7 @@ from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTION
 from codea1_env.rules.reading.frameworks import has_one_object
 from codea1_env.rules.reading.lengths import TAKE_ITEMS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import COMPREHENSIONS, placed, rebuilt
+from codea1_env.rules.reading.statements import COMPREHENSIONS, placed, rebuilt, root_of
 
 _T = TypeVar("_T")
 
@@ -224,6 +224,8 @@ class _Inliner:
             return self._insert(node, value, bound, level)
         if isinstance(value, Unusable):
             raise UnreadableError(value.reason, value.detail)
+        if value is None and name == self.scope.receiver:
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, "uses what reading does not know of the test's object")
         if isinstance(value, Imported):
             self._check_use(value.full_name)
         self._note_use(name if value is None else value.full_name, name)
@@ -284,6 +286,8 @@ class _Inliner:
         if self._full_name(node.value, bound) == "numpy.random":
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, DRAWN)
         if not may_be_attribute(node.attr):
+            if root_of(node) != self.scope.entry_point:
+                self.visit(node.value, bound, level + 1)  # that a thing is not read excuses what is taken of it
             raise _forbidden(f"the attribute {node.attr!r} may not be used")
         self._note_change(node.attr in CHANGING_METHODS)
         thing = self.visit(node.value, bound, level + 1)
@@ -374,7 +378,9 @@ class _Inliner:
         is_kept = not (is_loop or self._n_consumers)
         self._n_around += 1
         self._n_kept += is_kept
+        self.scope, around = self.scope.for_functions, self.scope
         made = visit()
+        self.scope = around
         self._n_kept -= is_kept
         self._n_around -= 1
         return made

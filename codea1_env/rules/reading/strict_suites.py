@@ -75,6 +75,7 @@ from codea1_env.rules.reading.frameworks import (
     ends_test,
     folded,
     is_built_in,
+    may_end_test,
     plain_claim,
     raising_call,
     raising_try,
@@ -114,7 +115,7 @@ from codea1_env.rules.reading.statements import (
     root_of,
     with_operands_before,
 )
-from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
+from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, names_of_table, value_of
 
 _RowT = TypeVar("_RowT")
 
@@ -189,6 +190,8 @@ class SuiteReader:
     """The names of modules that can only be the program's."""
     _called: set[str] = field(default_factory=set)
     """Those of them whose entry point is called."""
+    _shared: dict[int, Value] = field(default_factory=dict)
+    """The values of fixtures that several tests share."""
     _before: _Before | None = None
     _n_rows: int = 0
     """How many bodies are being read for a row each."""
@@ -312,6 +315,8 @@ class SuiteReader:
                 self._definition(_definition(piece), scope, nesting)
             elif not _is_no_op(piece.node) and not self._compound(piece, scope, nesting):
                 self._simple(piece, scope)
+                if self._n_rows and may_end_test(piece.node):  # for which of the rows?
+                    ended_by = _first_line(piece.text)
             if isinstance(piece, Statement):
                 if before is not None:
                     before.add(piece)
@@ -451,9 +456,7 @@ class SuiteReader:
             return "nested too deeply"
         return "an async definition" if isinstance(definition.head.node, ast.AsyncFunctionDef) else ""
 
-    def _class(  # noqa: C901  -- as above
-        self, definition: Partial, scope: Scope, nesting: int
-    ) -> None:
+    def _class(self, definition: Partial, scope: Scope, nesting: int) -> None:
         """Read the body of a class, and later its methods: first those that prepare each test, then the tests."""
         inner, methods = replace(scope.child(), is_class=True), list[Partial]()
         for piece in definition.body:
@@ -462,15 +465,21 @@ class SuiteReader:
                 methods.append(_definition(piece))
                 continue
             self._body([piece], inner, nesting + 1)
-            for name in effects_of(parsed([piece])).bound:
-                if name in inner.names:
-                    _bind_members(inner, name, inner.names[name])
+            for name in effects_of(parsed([piece])).bound & inner.names.keys():
+                value = inner.names[name]
+                is_method = isinstance(value, Inlined) and isinstance(value.node, ast.Lambda)
+                unread = Unusable(
+                    RejectionReason.NOT_AN_ASSERT, f"{name!r} is a method of the tester, which is not run"
+                )
+                _bind_members(inner, name, unread if is_method else value)
         names = [_name_of(method.head.node) for method in methods]
-        by_name = bool(getattr(definition.head.node, "bases", ()))  # as unittest runs methods
+        bases = getattr(definition.head.node, "bases", ())
 
         def read() -> None:
             for_methods = scope.child()
             for_methods.names.update(_members_of(inner))
+            inner.around = for_methods
+            self._apply(bases, for_methods, definition.head.text)  # their methods run, too
             ends = [n for n, name in enumerate(names) if "teardownclass" in _plain_name(name)]
             for n, name in enumerate(names):
                 if n not in ends and _is_around_tests(name):
@@ -479,11 +488,11 @@ class SuiteReader:
                 for method in (methods[n] for n, each in enumerate(names) if each == name):
                     self._set_up(method, for_methods, nesting)
             others = [
-                (name.startswith("test"), name if by_name else "", n)
+                (name.startswith("test"), name if bases else "", n)  # as unittest runs methods
                 for n, name in enumerate(names)
                 if name not in _SETUPS
             ]
-            self._whole([methods[n] for *_, n in sorted(others)], for_methods, nesting + 1)
+            self._whole([methods[n] for *_, n in sorted(others)], inner, nesting + 1)
             for n in ends:
                 self._run_unread(methods[n], for_methods)
 
@@ -511,12 +520,12 @@ class SuiteReader:
         assert isinstance(node, ast.FunctionDef)
         names = _parameters(node)
         receiver = names[0] if names[:1] and names[0] in RECEIVERS else ""
-        optional = {each.arg: self._value(value, for_functions, head.text) for each, value in defaults_of(node.args)}
+        optional = {each.arg: self._value(value, scope, head.text) for each, value in defaults_of(node.args)}
         detail = f"{node.name!r} is a function of the tester"
         helper = Helper(RejectionReason.NOT_AN_ASSERT, detail, definition, for_functions, optional, marks.is_fixture)
         run_unread = partial(self._run_unread, definition, for_functions)
         if marks.is_fixture:
-            scope.bind(node.name, helper)
+            for_functions.bind(node.name, helper)
             if any("autouse" in ast.dump(decorator) for decorator in node.decorator_list):
                 self._late.append((_SETUPS_FIRST, run_unread))
             return
@@ -529,7 +538,10 @@ class SuiteReader:
         is_helper = not (takes_fixtures or marks.tables) and (not is_test or missing == ["candidate"])
         unread = self._skip_reason(definition, for_functions, nesting) or marks.unread
         if not unread and (is_helper or not (missing or marks.tables)):
-            scope.bind(f"{receiver}.{node.name}" if receiver else node.name, helper)
+            if scope.is_class:
+                _bind_members(for_functions, node.name, helper)
+            else:
+                scope.bind(node.name, helper)
         if is_helper:
             if unread:
                 self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
@@ -537,7 +549,7 @@ class SuiteReader:
                 self._uncalled[id(head)] = helper
             return
         try:
-            tables = [[(each, row) for row in self._rows(each.rows, for_functions)] for each in reversed(marks.tables)]
+            tables = [[(each, row) for row in self._rows(each.rows, scope)] for each in reversed(marks.tables)]
         except UnreadableError as error:
             self.reject(error.reason, head.text, head.line, error.detail)
             return
@@ -545,7 +557,7 @@ class SuiteReader:
         as_defined = None if is_test else dict(for_functions.names)
 
         def read(rows: Sequence[tuple[Table, Row]]) -> None:
-            inner = for_functions.child(receiver)
+            inner = for_functions.child(receiver or for_functions.receiver)
             if as_defined is not None:  # it may have been called at any time
                 changed = [name for name, value in inner.names.items() if as_defined.get(name) is not value]
                 inner.unbind(changed, "what follows a function", AliasGroup())
@@ -553,7 +565,9 @@ class SuiteReader:
             for name in missing:
                 inner.bind(name, self._fixture_value(for_functions.look_up(name), for_functions, nesting))
             for table, row in rows:
-                bind_row(_columns(table.names or columns), row, inner)
+                is_whole = len(table.names or columns) == 1 and not (table.spreads and _is_display(row.node))
+                targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in table.names or columns]
+                bind_row(targets[0] if is_whole else ast.Tuple(targets, ast.Store()), row, inner)
             self._whole(definition.body, inner, nesting + 1)
 
         when = _TESTS if is_test else _LAST
@@ -587,7 +601,10 @@ class SuiteReader:
             read(())
 
     def _loop(self, statement: Statement, loop: ast.For, scope: Scope, nesting: int) -> bool:
-        if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in nodes_in(loop)):
+        leaves = any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in nodes_in(loop))
+        if leaves or any(
+            isinstance(part, ast.Attribute | ast.Subscript | ast.Starred) for part in nodes_in(loop.target)
+        ):
             return False
         try:
             rows = self._rows(loop.iter, scope)
@@ -595,6 +612,8 @@ class SuiteReader:
             if error.reason is not RejectionReason.NOT_AN_ASSERT:
                 self.reject(error.reason, statement.text, statement.line, error.detail)
             return error.reason is not RejectionReason.NOT_AN_ASSERT
+        if self._may_change(loop.body, names_of_table(loop.iter), scope):
+            return False
         may_run = isinstance(loop.iter, ast.Name | ast.Attribute) or _MAY_RUN.search(statement.source.text(loop.iter))
         shared = self._apply([loop.iter], scope, statement.text) if may_run else AliasGroup()
         body = _statements(loop.body, statement)
@@ -606,7 +625,7 @@ class SuiteReader:
                 value = scope.names.get(name)
                 if isinstance(value, PartlyUsable):
                     value.aliases.merge(shared)
-                elif type(value) is Unusable:
+                elif type(value) is Unusable and value not in (ENTRY_POINT, INSTANCE):
                     scope.bind(name, Unread(value.reason, value.detail, shared))
             self._body(body, scope, nesting + 1)
 
@@ -615,6 +634,12 @@ class SuiteReader:
             in_table = [part.id for part in ast.walk(loop.iter) if isinstance(part, ast.Name)]
             scope.forget(in_table, _first_line(statement.text))
         return True
+
+    def _may_change(self, body: Sequence[ast.stmt], table: set[str], scope: Scope) -> bool:
+        """Whether a body may change the rows that are left of the table over which it loops."""
+        reached = self.code.reached(effects_of(body), scope, self.budget) if table else Effects()
+        has_state = any(getattr(scope.look_up(name), "has_state", False) for name in table)
+        return reached is None or ((reached.changes or has_state) and not table.isdisjoint(reached.names))
 
     def _each(
         self, repeated: Partial, scope: Scope, rows: Iterable[_RowT], n_rows: int, read: Callable[[_RowT], None]
@@ -648,14 +673,17 @@ class SuiteReader:
         """Read the body of a helper with the arguments of a call; return False if they do not fit its parameters."""
         node = helper.head.node
         assert isinstance(node, ast.FunctionDef)
-        names = [name for name in _parameters(node) if name not in RECEIVERS]
+        by_position = [each.arg for each in (*node.args.posonlyargs, *node.args.args) if each.arg not in RECEIVERS]
         args = [each for argument in call.args for each in unpacked(argument)]
         keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-        given = dict(zip(names, args, strict=False))
-        if len(args) > len(names) or None in keywords or any(isinstance(each, ast.Starred) for each in args):
+        given = dict(zip(by_position, args, strict=False))
+        if len(args) > len(by_position) or None in keywords or any(isinstance(each, ast.Starred) for each in args):
+            return False
+        names = set(_parameters(node)).difference(RECEIVERS)
+        if not given.keys().isdisjoint(keywords):
             return False
         given.update({name: value for name, value in keywords.items() if name is not None})
-        if {*given, *helper.defaults} != set(names) or node.args.vararg or node.args.kwarg:
+        if {*given, *helper.defaults} != names or node.args.vararg or node.args.kwarg:
             return False
         if not given and id(helper.head) in self._read:  # its tests have been read
             self._apply([call], scope, statement.text)
@@ -671,7 +699,7 @@ class SuiteReader:
 
     def _run(self, helper: Helper, arguments: Mapping[str, Value], scope: Scope, nesting: int) -> None:
         names = _parameters(helper.head.node)
-        inner = helper.scope.child(names[0] if names[:1] and names[0] in RECEIVERS else "")
+        inner = helper.scope.child(names[0] if names[:1] and names[0] in RECEIVERS else helper.scope.receiver)
         if inner.receiver:
             inner.names.update(_members_of(scope))
         for name, value in arguments.items():
@@ -683,6 +711,14 @@ class SuiteReader:
     def _fixture_value(self, fixture: object, scope: Scope, nesting: int) -> Value:
         """Return what a fixture returns or yields; it must do nothing but assign names before that."""
         assert isinstance(fixture, Helper)
+        assert isinstance(fixture.head.node, ast.FunctionDef)
+        if not any("scope" in ast.dump(decorator) for decorator in fixture.head.node.decorator_list):
+            return self._made_by(fixture, scope, nesting)
+        if id(fixture.head) not in self._shared:
+            self._shared[id(fixture.head)] = self._made_by(fixture, scope, nesting)
+        return self._shared[id(fixture.head)]
+
+    def _made_by(self, fixture: Helper, scope: Scope, nesting: int) -> Value:
         head, body = fixture.definition.head, fixture.definition.body
         *before, last = body or (head,)
         inner = scope.child()
@@ -1065,9 +1101,8 @@ def _reference(node: ast.AST) -> str:
     return ""
 
 
-def _columns(names: Sequence[str]) -> ast.expr:
-    targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
-    return targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
+def _is_display(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.List | ast.Tuple)
 
 
 def _is_no_op(node: ast.stmt) -> bool:

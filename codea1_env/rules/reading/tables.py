@@ -75,6 +75,8 @@ def _reference(node: ast.expr, scope: Scope) -> Value | None:
     match node:
         case ast.Call(func=ast.Name(id=called), args=[], keywords=[]) if called == name and method:
             return INSTANCE
+        case ast.Call(func=ast.Name(id="staticmethod"), args=[function], keywords=[]):
+            return _reference(function, scope)
         case ast.Attribute(value=thing, attr=attribute) if method and attribute == method:
             if scope.look_up(scope.place_of(thing)) is INSTANCE:
                 return ENTRY_POINT
@@ -139,6 +141,19 @@ def bind_row(target: ast.expr, row: Row, scope: Scope) -> None:
                 bind_row(each, given, scope)
 
 
+def names_of_table(node: ast.expr) -> set[str]:
+    """Return the names whose values an expression iterates over, as it loops; not those of the items of displays."""
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return {f"{name}.{attribute}", name}
+        case ast.Call(func=function, args=arguments):
+            iterated = [function.value] if isinstance(function, ast.Attribute) else []
+            return set[str]().union(*map(names_of_table, [*iterated, *arguments]))
+    return set()
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """Finds the rows of tables."""
@@ -159,7 +174,7 @@ class Tables:
         self.scope.budget.take_steps(1)
         match node:
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-                for item in items:
+                for item, _ in _entries(items, items) if isinstance(node, ast.Set) else zip(items, items, strict=True):
                     if isinstance(item, ast.Starred):
                         yield from self._rows(item.value, make, in_file=in_file)
                     else:
@@ -232,9 +247,10 @@ class Tables:
             table, make = value.node, lambda part: part_of(value, part, self.scope, fresh=self.fresh)
         if not isinstance(table, ast.Dict) or name not in ("items", "keys", "values"):
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
-        for key, item in zip(table.keys, table.values, strict=True):
-            if key is None:
-                raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+        keys = [key for key in table.keys if key is not None]
+        if len(keys) < len(table.keys):
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+        for key, item in _entries(keys, table.values):
             pair = (self._row(key, make), self._row(item, make))
             yield Row(None, make, pair) if name == "items" else pair[name == "values"]
 
@@ -243,10 +259,20 @@ def _unread(_: ast.expr) -> Value:
     return Unusable(RejectionReason.NOT_AN_ASSERT, "a row that a mark may keep from running")
 
 
+def _entries(keys: Sequence[ast.expr], items: Sequence[ast.expr]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the keys that a set or a dict keeps, each with its item: of equal keys the first, with the last item."""
+    found: dict[object, tuple[ast.expr, ast.expr]] = {}
+    for key, item in zip(keys, items, strict=True):
+        same = ("", key.value) if isinstance(key, ast.Constant) else ast.dump(key)
+        found[same] = (found[same][0] if same in found else key, item)
+    yield from found.values()
+
+
 def _items(table: ast.expr) -> Iterator[ast.expr]:
     match table:
         case ast.Dict(keys=keys):
-            yield from (key for key in keys if key is not None)
+            known = [key for key in keys if key is not None]
+            yield from (key for key, _ in _entries(known, known))
         case ast.Constant(value=str() as text):
             yield from map(ast.Constant, text)
         case _:

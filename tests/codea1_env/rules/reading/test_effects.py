@@ -109,3 +109,107 @@ def test_functions_are_read_with_the_names_that_they_see_when_they_run(text, rea
     suite = block(text)
     assert [case.expression for case in suite.cases] == read
     assert not {"forbidden_name", "syntax_error"} & set(reasons(suite))
+
+
+T = "class Test:\n"
+LIKE_PYTHON = {  # a suite, and what it gives to `f` where it is read; names that reading cannot know are no mistakes
+    "a comprehension does not see its class": (
+        f"x = 5\n{T}    x = 1\n    y = [x for _ in '12']\n    def test(self):\n        assert f(self.y) == 1",
+        ["([5, 5],)"],
+    ),
+    "a lambda of a class is a method": (
+        f"x = 5\n{T}    g = lambda self: 1\n    def test(self):\n        assert f(self.g()) == 1", []
+    ),
+    "a default is that of the class": (
+        f"x = 5\n{T}    x = 1\n    def h(self, y=x):\n        assert f(y) == 1\n    def test(self):\n        self.h()",
+        ["(1,)"],
+    ),
+    "a table of the class": (
+        f"import pytest\n{T}    rows = [(1, 2)]\n    @pytest.mark.parametrize('a, b', rows)\n"
+        "    def test(self, a, b):\n        assert f(a, b) == 1",
+        ["(1, 2)"],
+    ),
+    "a static method": (
+        f"{T}    @staticmethod\n    def h(x):\n        assert f(x) == 1\n    def test(self):\n        self.h(3)",
+        ["(3,)"],
+    ),
+    "a function in a method": (
+        f"{T}    k = 2\n    def test(self):\n        def check(x):\n            self.k += x\n            self.n = x\n"
+        "            assert f(x, self.n) == 1\n        check(1)\n        assert f(self.n) == 3\n"
+        "        assert f(self.k) == 4",
+        ["(1, 1)", "(1,)"],
+    ),
+    "an attribute of a base": (
+        f"class Base:\n    def setUp(self):\n        self.x = 2\n{T[:-2]}(Base):\n    x = 7\n"
+        "    def test(self):\n        assert f(self.x) == 1\n        assert f(self.other) == 1",
+        [],
+    ),
+    "a property": (
+        f"{T}    @property\n    def x(self):\n        return 3\n    def test(self):\n        assert f(self.x) == 1", []
+    ),
+    "setattr of a class": (
+        f"{T}    x = 1\n    def test(self):\n        assert f(self.x) == 1\nsetattr(Test, 'x', 3)",
+        [],
+    ),
+    "setattr of an object": (
+        f"{T}    x = 1\n    def test(self):\n        object.__setattr__(self, 'x', 3)\n        assert f(self.x) == 1",
+        [],
+    ),
+    "what a loop assigns to an attribute": (
+        f"{T}    x = 0\n    def test(self):\n        for self.x in [1]:\n            assert f(self.x) == 1", []
+    ),
+    "what a loop assigns to an item": ("d = [0]\nfor d[0] in [1]:\n    assert f(d) == 1", []),
+    "what a star takes": ("b = 0\nfor a, *b in [(1, 2)]:\n    assert f(b) == 1", []),
+    "a table that its loop changes": ("D = [1, 2, 3]\nfor x in D:\n    assert f(x) == 1\n    D.remove(x)", []),
+    "an iterator that its loop advances": ("it = iter([1, 2])\nfor x in it:\n    assert f(x) == 1\n    next(it)", []),
+    "equal keys": ("for k, v in {'a': 1, 'a': 2}.items():\n    assert f(k, v) == 1", ["('a', 2)"]),
+    "equal items": ("for k in {1, 1}:\n    assert f(k) == 1", ["(1,)"]),
+    "the function in a table": ("for g, x in [(f, 1)]:\n    assert g(x) == 1", ["(1,)"]),
+    "an argument that is given twice": ("def h(x, y=1):\n    assert f(x, y) == 1\nh(5, x=2)", []),
+    "a row that returns early": (
+        "def h(x):\n    if x > 2:\n        return\n    assert f(x) == 1\nh(3)", []
+    ),
+    "a row that is skipped": (
+        "import pytest\n@pytest.mark.parametrize('x', [3])\ndef test(x):\n    if x > 2:\n        pytest.skip()\n"
+        "    assert f(x) == 1",
+        [],
+    ),
+    "rows of one": (
+        "import pytest\n@pytest.mark.parametrize(['a'], [(1,)])\ndef test(a):\n    assert f(a) == 1", ["(1,)"]
+    ),
+    "tuples as rows": (
+        "import pytest\n@pytest.mark.parametrize('a', [(1,)])\ndef test(a):\n    assert f(a) == 1", ["((1,),)"]
+    ),
+    "rows of parameterized": (
+        "from parameterized import parameterized\nclass T(TestCase):\n    @parameterized.expand([([1],), 2])\n"
+        "    def test(self, a):\n        assert f(a) == 1",
+        ["([1],)", "(2,)"],
+    ),
+    "a fixture that tests share": (
+        "import pytest\n@pytest.fixture(scope='module')\ndef a():\n    return [1]\n"
+        "def test_a(a):\n    assert f(2) == 1\n    a.append(2)\n"
+        "def test_b(a):\n    assert f(a) == 1",
+        ["(2,)"],
+    ),
+    "a random number": ("import random\nx = random.random()\nassert f(x) == 1", []),
+    # These held.
+    "an alias that grows": ("D = [1]\nE = D\nE += [2]\nassert f(D) == 1", []),
+    "a text that grows": ("s = 'a'\nt = s\nt += 'b'\nassert f(s) == 1", ["('a',)"]),
+    "a loop's variable": ("for i in [1, 2]:\n    pass\nassert f(i) == 1", []),
+    "a class's variable": (f"x = 5\n{T}    x = 1\n    def test(self):\n        assert f(x, self.x) == 1", ["(5, 1)"]),
+    "a view": ("d = {'a': 1}\nv = d.keys()\nd['b'] = 2\nassert f(list(v)) == 1", []),
+    "a part of a table": ("a = [1]\nfor x in [a, a]:\n    x.append(2)\n    assert f(x) == 1", []),
+    "what is shared within": ("D = [[1]]\nE = D.copy()\nE[0].append(2)\nassert f(D) == 1", []),
+    "what an identity returns": ("D = [1]\ndef g(x):\n    return x\ng(D).append(2)\nassert f(D) == 1", []),
+    "a method of a class that tests run": (
+        f"D = [1]\n{T}    def tearDown(self):\n        D.append(1)\n    def test(self):\n        assert f(D) == 1", []
+    ),
+    "frames": ("import sys\nn = 1\nsys._getframe().f_globals['n'] = 3\nassert f(n) == 1", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "given"), LIKE_PYTHON.values(), ids=LIKE_PYTHON)
+def test_what_is_read_is_what_plain_python_runs(text, given):
+    suite = block(text)
+    assert [repr(eval(case.expression, {"f": lambda *args: args})) for case in suite.cases] == given
+    assert not set(reasons(suite)) & COUNTED_AS_INVALID
