@@ -188,7 +188,7 @@ def run_tester(options: TesterOptions) -> None:
         if played.generations is not None and played.generations.most > 1:
             raise UserError(f"{options.generations}: expected one suite per problem, got {played.generations.most}")
         problems = [each for each in session.problems if played.has(each.id)]
-        base = session.agent(options.base, "tester") if options.base else None
+        base = session.agent(options.base, "tester", called="base") if options.base else None
         for agent in (played.agent, base) if base is not None else ():
             require_answering(agent)
         compared = {"base": options.base} if options.base else {}

@@ -22,6 +22,7 @@ from codea1_agents.cli.options import Problems, SessionOptions, output, retyped
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.models.completions import Usage
+from codea1_agents.models.gguf_files import sources_of
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
@@ -60,9 +61,16 @@ class EvalSession:
     sandbox: Sandbox
     stack: ExitStack
     agents: list[NamedAgent] = field(default_factory=list)
+    gguf: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What models of agents were converted from, as `sources_of`."""
 
-    def agent(self, spec: str, role: Role) -> NamedAgent:
+    def agent(self, spec: str, role: Role, *, called: str = "") -> NamedAgent:
         """Return the agent of that name; the session closes it.
+
+        Args:
+            spec: the name.
+            role: of the agent.
+            called: in the settings, if not by its role.
 
         Raises:
             UserError: the agent does not exist, or plays the other role.
@@ -73,6 +81,7 @@ class EvalSession:
         agent = NamedAgent(inner, f"{role} {agent_name(spec, inner)}", seed=self.options.seed)
         self.stack.callback(agent.close)
         self.agents.append(agent)
+        self.gguf |= sources_of({called or role: inner})
         return agent
 
     def running(self) -> tuple[str, float] | None:
@@ -107,6 +116,7 @@ class EvalSession:
             "judge_version": JUDGE_VERSION,
             "problems": {"digest": digest, "n": len(self.problems)},
             "seed": self.options.seed,
+            **({"gguf": self.gguf} if self.gguf else {}),
             **options,
         }
 

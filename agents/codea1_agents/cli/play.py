@@ -38,6 +38,7 @@ from codea1_agents.cli.options import (
     seed_of,
 )
 from codea1_agents.cli.progress import Progress
+from codea1_agents.models.gguf_files import sources_of
 from codea1_agents.play.early_episodes import EarlyEpisodes
 from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings, TimeSplit, episode_seeds
 from codea1_agents.play.players import Players, load_players
@@ -368,6 +369,7 @@ class _Run:
             "summary": summary.to_json(),
             "time": {**asdict(self.spent), "rest_s": self.spent.rest_s, "wall_s": wall_s},
             "usage": {"coder": self.players.coder.usage(), "tester": self.players.tester.usage()},
+            "gguf": sources_of({each.role: each.agent for each in (self.players.coder, self.players.tester)}),
             "skipped_rows": len(self.problems.skipped),
             "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
         }

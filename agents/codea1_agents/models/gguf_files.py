@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -39,6 +40,13 @@ def read_source(folder: Path) -> GgufSource | None:
     """Return what a model was converted from; None: it has always been a folder."""
     file = folder / _SOURCE
     return GgufSource(**json.loads(file.read_text("utf-8"))) if file.is_file() else None
+
+
+def sources_of(agents: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return what the models of agents were converted from, by role, as plain data; nothing of those that always were
+    folders."""
+    sources = {role: getattr(agent, "source", None) for role, agent in agents.items()}
+    return {role: asdict(source) for role, source in sources.items() if isinstance(source, GgufSource)}
 
 
 def digest_of_file(file: Path) -> str:

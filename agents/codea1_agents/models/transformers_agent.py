@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, starmap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.models.completions import Completion, CompletionAgent, EndedCompletion, Sampling, draw_seed
+from codea1_agents.models.gguf_files import read_source
 from codea1_agents.models.model_facts import USUAL_REPLY, longest_reply
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.prompts import Prompts, load_prompts
@@ -86,6 +88,7 @@ class TransformersAgent(CompletionAgent):
         if dtype not in DTYPES:
             raise UserError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         place = require_model("transformers", str(model))
+        self.source = read_source(Path(place))
         self._device, self._batch_size = _device(torch, device), batch_size
         with loading_errors(f"model {str(model)!r}"), no_progress_bars():
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)

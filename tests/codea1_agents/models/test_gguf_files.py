@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codea1_agents.models.gguf_files import read_source
 from codea1_agents.models.model_facts import model_facts
 from codea1_agents.models.model_files import require_model
 from codea1_agents.models.shapes import shape_of
 from codea1_agents.models.transformers_agent import TransformersAgent
 from codea1_env.errors import BrokenInput, MissingExtra, UserError
+from tests.support.command_line import codea1
 from tests.support.gguf_files import write_gguf
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 
@@ -102,6 +106,22 @@ def test_a_file_is_converted_once_for_each_content(gguf: Path, tmp_path: Path, c
     write_gguf(gguf, other)
     assert require_model("x", str(gguf)) != str(place)
     assert {each.name[0] for each in (cache / "codea1-env" / "gguf").iterdir() if each.is_dir()} != {"."}
+
+
+def test_records_of_play_and_eval_name_the_file(gguf: Path, tmp_path: Path) -> None:
+    player = f"transformers,model={gguf},max_tokens=4,device=cpu"
+    few = ("--problems", "starter", "--limit", "1")
+    played = codea1("play", *few, "--coder", player, "--tester", "fuzz", "--episodes", "1", "-o", tmp_path / "played")
+    judged = codea1("eval", "coder", *few, "--agent", player, "-o", tmp_path / "coder")
+    both = codea1("eval", "tester", *few, "--agent", player, "--base", player, "-o", tmp_path / "tester")
+    plain = codea1("eval", "tester", *few, "--agent", "fuzz", "-o", tmp_path / "plain")
+    assert [each.exit_code for each in (played, judged, both, plain)] == [0] * 4
+    source = asdict(read_source(Path(require_model("x", str(gguf)))))
+    assert source["file"] == "tiny.gguf"
+    files = ("played/metrics.json", "coder/evaluation.json", "tester/evaluation.json")
+    found = [json.loads((tmp_path / each).read_text())["gguf"] for each in files]
+    assert found == [{"coder": source}, {"coder": source}, {"tester": source, "base": source}]
+    assert "gguf" not in json.loads((tmp_path / "plain" / "evaluation.json").read_text())
 
 
 def cut(file: Path, _: Path) -> None:
