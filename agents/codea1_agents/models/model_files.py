@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from codea1_agents.models.gguf_files import ENDING, convert_gguf, digest_of_file, read_source
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError, extra_needed
@@ -107,12 +108,27 @@ def model_digest(model: str) -> str:
     return found.hexdigest()[:16]
 
 
+def adapter_digest(folder: Path, tensors: Mapping[str, Any]) -> str:
+    """Return a digest of an adapter: of its configuration, except for where the model under it is, and its weights.
+
+    Args:
+        folder: has the configuration.
+        tensors: arrays of numpy by name.
+    """
+    settings = json.loads((folder / _ADAPTER).read_bytes())
+    del settings["base_model_name_or_path"]
+    found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name in sorted(tensors):
+        found.update(f"{name} {tensors[name].shape} ".encode() + tensors[name].tobytes())
+    return found.hexdigest()[:16]
+
+
 def _require_base(folder: Path) -> None:
-    """Check that the model under an adapter is the one on which it was trained.
+    """Check that an adapter is as it was exported, and the model under it the one on which it was trained.
 
     Raises:
         MissingExtra: peft is not installed.
-        BrokenInput: the folder is damaged, or the model is missing or another one.
+        BrokenInput: the folder is damaged or was edited, or the model is missing or another one.
     """
     with extra_needed("an adapter alone", "lora"):
         import peft  # noqa: F401, PLC0415  an extra, which transformers needs for it
@@ -121,12 +137,16 @@ def _require_base(folder: Path) -> None:
         from safetensors import safe_open  # noqa: PLC0415  an extra
 
         with safe_open(folder / "adapter_model.safetensors", framework="np") as file:
-            digest = (file.metadata() or {}).get("base_digest")
+            stored = file.metadata() or {}  # of an adapter that another program wrote, no digests
+            exported = stored.get("adapter_digest")
+            arrays = {name: file.get_tensor(name) for name in file.keys()} if exported else {}  # noqa: SIM118  no dict
+    if exported and exported != adapter_digest(folder, arrays):
+        raise BrokenInput(f"{str(folder)!r} is an adapter whose weights or {_ADAPTER} changed since it was exported")
     try:
         require_model("transformers", base)
     except BrokenInput as error:
         raise BrokenInput(f"{str(folder)!r} is an adapter, and the model under it is missing: {error}") from error
-    if digest and digest != model_digest(base):
+    if (digest := stored.get("base_digest")) and digest != model_digest(base):
         raise BrokenInput(f"{str(folder)!r} is an adapter on another model: {base!r} changed since it was trained")
 
 

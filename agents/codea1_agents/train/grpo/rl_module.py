@@ -21,7 +21,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.model_files import model_digest, no_progress_bars, require_model
+from codea1_agents.models.model_files import adapter_digest, model_digest, no_progress_bars, require_model
 from codea1_agents.models.sampling import SamplingRules, sample_responses
 from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
@@ -113,7 +113,9 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
     config.inference_mode = True
     config.save_pretrained(str(folder))
     tensors = peft_tensors({name: tensor_of(array) for name, array in state.items()})
-    save_file(tensors, Path(folder, "adapter_model.safetensors"), {"format": "pt", "base_digest": model_digest(place)})
+    own = adapter_digest(Path(folder), {name: tensor.numpy() for name, tensor in tensors.items()})
+    about = {"format": "pt", "base_digest": model_digest(place), "adapter_digest": own}
+    save_file(tensors, Path(folder, "adapter_model.safetensors"), about)
     load_tokenizer(place).save_pretrained(str(folder))
 
 

@@ -107,6 +107,18 @@ def test_adapters_on_one_base_are_continued_and_exported(settings: dict[str, Any
     player = f"transformers,model={tmp_path / 'coder'},max_tokens=2,prompts=tiny"
     played = ["play", "--coder", player, "--tester", "fuzz", "--problems", settings["game"]["problems"]]
     assert codea1(*played, "-o", tmp_path / "played").exit_code == 0
+    stronger = (
+        (tmp_path / "coder" / "adapter_config.json").read_bytes().replace(b'"lora_alpha": 32', b'"lora_alpha": 64')
+    )
+    other = (tmp_path / "coder" / "adapter_model.safetensors").read_bytes()[:-4] + b"\0\0\0\1"
+    for name, content in (("adapter_config.json", stronger), ("adapter_model.safetensors", other)):
+        edited = tmp_path / "coder" / name
+        kept = edited.read_bytes()
+        edited.write_bytes(content)
+        assert "is an adapter whose weights or adapter_config.json changed" in refused(
+            *played, "-o", tmp_path / "other"
+        )
+        edited.write_bytes(kept)
     file = tmp_path / "mine.toml"
     file.write_text(to_toml(load_training(settings)))
     said = refused("train", file, "--base", tmp_path / "coder", "-o", tmp_path / "other")
