@@ -164,6 +164,7 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
     )
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)  # peft uses it
+        warnings.filterwarnings("ignore", "Model has `tie_word_embeddings=True`", UserWarning)  # refused below
         torch.manual_seed(lora.seed)
         try:
             found = peft.get_peft_model(model, config)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
+
+import torch
 
 from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.train.declared import values_of
 from codea1_agents.train.grpo.algorithm import GRPOConfig
+from codea1_agents.train.grpo.causal_models import adapted, empty_causal_model
 from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.loop.game import limits_of, require_game, rules_of
@@ -80,11 +83,18 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     return made  # type: ignore[no-any-return]  # Ray has no types
 
 
-def require_chats(models: Iterable[ModelSettings]) -> None:
-    """Raise UserError for a model whose tokenizer cannot be loaded or whose chat template fails. It loads no weights.
+def require_loadable(models: Collection[ModelSettings]) -> None:
+    """Check what shows without weights: tokenizers, chat templates, and that each layer named for an adapter gets one.
 
     Args:
         models: the run's models.
+
+    Raises:
+        UserError: a tokenizer cannot be loaded, a chat template fails, or a layer gets no adapter.
     """
     for path in dict.fromkeys(each.path for each in models):
         load_chat_format(path)
+    with torch.device("meta"):
+        for path, lora in dict.fromkeys((each.path, each.lora) for each in models):
+            if lora is not None:
+                adapted(empty_causal_model(path), lora)

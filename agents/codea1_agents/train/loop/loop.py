@@ -147,14 +147,14 @@ def _run(
 ) -> Finished:
     if not force:
         require_fit(config)
-    from codea1_agents.train.loop.building import grpo_config, require_chats  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.building import grpo_config, require_loadable  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
     if env is not None:
         made.environment(env=env)
-    require_chats(made.models.values())
+    require_loadable(made.models.values())
     facts = facts_of(config)
     if run is not None:
         require_same(run, facts)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -12,12 +13,15 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.models.shapes import UnknownShape, shape_of
+from codea1_agents.train.grpo import LoraSettings, ModelSettings
 from codea1_agents.train.loop import load_training
-from codea1_agents.train.loop.building import grpo_config, rules_of
+from codea1_agents.train.loop.building import grpo_config, require_loadable, rules_of
 from codea1_agents.train.loop.game import require_game
 from codea1_agents.train.settings.modules import models_of
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import BookUpdate, Validation, preset
+from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 
@@ -146,3 +150,15 @@ def test_a_wrong_rule_is_refused_from_everywhere_with_the_same_sentence(path: tu
     for overrides in ([f"{key}={value}"], {key: value}):
         with pytest.raises(UserError, match=f"^{re.escape(str(expected.value))}$"):
             rules_of(load_training("", overrides).game)
+
+
+def test_layers_of_any_architecture_that_get_no_adapter_are_refused_before_weights_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
+    folder = chat_folder(tmp_path / "gemma", CHAT_TEMPLATE, "Gemma", head_dim=32, tie_word_embeddings=True)
+    with pytest.raises(UnknownShape):
+        shape_of(str(folder))
+    (folder / "model.safetensors").write_bytes(b"none")
+    for targets, said in ((("o_proj",), ""), (("o_proj", "qkv"), "no layer is named 'qkv'"), (("lm_head",), "shares")):
+        models = [ModelSettings(str(folder), lora=LoraSettings(target_modules=targets))]
+        with pytest.raises(UserError, match=said) if said else nullcontext():
+            require_loadable(models)
