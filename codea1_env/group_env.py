@@ -64,7 +64,7 @@ from codea1_env.records.closing import Closing
 from codea1_env.rounds.episodes import VIEWS, EpisodeSource, Lifecycle
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tree, Turn
-from codea1_env.rules.mistake_book import BookDelta, Provenance
+from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import Rewards, reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
@@ -203,7 +203,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         A seed restarts everything random; without one, the random stream continues.
         """
         self.require_open()
-        tree = self._chosen(seed, self._source.checked(options or {}))
+        tree = self._choose_tree(seed, self._source.checked(options or {}))
         self._rounds, self._place = self.referee.open([tree], self.round_options), 0
         self._sent: list[Action] | None = None
         self.tree = tree
@@ -259,17 +259,24 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         Raises:
             UserError: as `step`.
         """
-        given = self.checked_actions(actions, self.turns)
-        return [self._checked_action(agent, given[agent]) for agent in self.turns]
+        checked = self.checked_actions(actions, self.turns)
+        replies = [checked[agent] for agent in self.turns]
+        for position, (agent, action) in enumerate(zip(self.turns, replies, strict=True)):
+            if not isinstance(action, AgentUnavailable):
+                replies[position], self._n_cut[agent] = checked_reply(agent, action)
+        return replies
 
     # -- an episode --
 
-    def _chosen(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
-        given = options.get("tree")
-        self._keeps_book = given is None
-        if given is not None:
+    def _choose_tree(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
+        self._keeps_book = options.get("tree") is None
+        if not self._keeps_book:
             self._source.seeded(seed)
-            return self._of_this_shape(of_type("reset option tree", given, Tree))
+            tree = of_type("reset option tree", options["tree"], Tree)
+            own = (self.n_candidates, self.n_suites, self.suites_per)
+            if (tree.n_candidates, tree.n_suites, tree.suites_per) != own:
+                raise UserError("reset option tree must have {} candidates and {} suites per {}".format(*own))
+            return tree
         episode = self._source.begin(seed, options)
         return Tree(
             episode.problem,
@@ -280,13 +287,6 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             name=episode.id,
             seed=(episode.number,),
         )
-
-    def _of_this_shape(self, tree: Tree) -> Tree:
-        shape = (tree.n_candidates, tree.n_suites, tree.suites_per)
-        own = (self.n_candidates, self.n_suites, self.suites_per)
-        if shape != own:
-            raise UserError("reset option tree must have {} candidates and {} suites per {}".format(*own))
-        return tree
 
     def _take_turns(self, role: Role) -> None:
         turns = self._rounds.turns_of(self._place, role)
@@ -315,8 +315,10 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def _finish(self, rewards: dict[str, float], judged_infos: dict[str, dict[str, Any]]) -> _Step:
         """Pay all agents; testers that had no turn have rewards and infos already."""
         judged = self.last_tree = self._rounds.judged[self._place]
-        book = self._recorded(judged)
-        size = None if book is None else book.size
+        size = None
+        if self._keeps_book and judged.book_report is not None:
+            delta = self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
+            size = None if delta is None else delta.size
         for agent in [agent for agent in self.agents if agent not in rewards]:
             rewards[agent] = self._reward_of(judged, agent)
             judged_infos[agent] = self._judged_info(judged, agent, size)
@@ -337,11 +339,6 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         if agent in self._testers:
             return float(judged.tester_rewards[self._testers[agent]])
         return float(judged.coder_rewards[self._coders[agent]])
-
-    def _recorded(self, judged: JudgedTree) -> BookDelta | None:
-        if not self._keeps_book or judged.book_report is None:
-            return None
-        return self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
 
     # -- observations, infos and actions --
 
@@ -376,12 +373,6 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             masked=isnan(reward),
         )
         return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut.get(agent) else info
-
-    def _checked_action(self, agent: str, action: object) -> Action:
-        if isinstance(action, AgentUnavailable):
-            return action
-        reply, self._n_cut[agent] = checked_reply(agent, action)
-        return reply
 
 
 class GroupStep(NamedTuple):
