@@ -212,7 +212,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self._n_cut: dict[str, int] = {}
         self._turn_infos: dict[str, Info] = {}
         self._take_turns("coder")
-        return self._observations(), self._shown(self._infos())
+        return self._observations(), self._filter_infos(self._infos())
 
     def step(self, actions: Mapping[str, Action]) -> _Step:
         """Take the replies of the agents whose turn it is; any text is legal.
@@ -310,7 +310,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         if not self.turns:
             return self._finish(rewards, infos)
         infos = {agent: info | infos.get(agent, {}) for agent, info in self._infos().items()}
-        return self._stepped(dict.fromkeys(self.agents, 0.0) | rewards, infos, done)
+        return self._make_step(dict.fromkeys(self.agents, 0.0) | rewards, infos, done)
 
     def _finish(self, rewards: dict[str, float], judged_infos: dict[str, dict[str, Any]]) -> _Step:
         """Pay all agents; testers that had no turn have rewards and infos already."""
@@ -323,9 +323,9 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             rewards[agent] = self._reward_of(judged, agent)
             judged_infos[agent] = self._judged_info(judged, agent, size)
         infos = {agent: info | judged_infos[agent] for agent, info in self._infos().items()}
-        return self._stepped({agent: rewards[agent] for agent in self.agents}, infos, self.agents, round_=1)
+        return self._make_step({agent: rewards[agent] for agent in self.agents}, infos, self.agents, round_=1)
 
-    def _stepped(
+    def _make_step(
         self, rewards: dict[str, float], infos: dict[str, dict[str, Any]], done: Collection[str], round_: int = 0
     ) -> _Step:
         """Return the result of a step, and remove the agents that are done."""
@@ -333,7 +333,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         terminations = {agent: agent in done and not truncations[agent] for agent in self.agents}
         observations = self._observations(round_)
         self.agents = [agent for agent in self.agents if agent not in done]
-        return observations, rewards, terminations, truncations, self._shown(infos)
+        return observations, rewards, terminations, truncations, self._filter_infos(infos)
 
     def _reward_of(self, judged: JudgedTree, agent: str) -> float:
         if agent in self._testers:
@@ -351,7 +351,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def _infos(self) -> dict[str, dict[str, Any]]:
         return {agent: {**self._turn_infos.get(agent, {}), "active": agent in self.turns} for agent in self.agents}
 
-    def _shown(self, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _filter_infos(self, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         return infos if self._has_infos else {agent: {"active": info["active"]} for agent, info in infos.items()}
 
     def _judged_info(self, judged: JudgedTree, agent: str, book_size: int | None) -> dict[str, Any]:

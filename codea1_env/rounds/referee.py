@@ -213,7 +213,7 @@ class Referee(Closing):
         rounds.submit_programs([rows[position][0] for position in in_order])
         sizes = [[len(rows[position][1]) for position in of_tree] for of_tree in places.values()]
         rounds.submit_suites([suite for position in in_order for suite in rows[position][1]], sizes)
-        scored = (_scored(judged, n) for judged in rounds.results() for n in range(judged.tree.n_candidates))
+        scored = (_score_candidate(judged, n) for judged in rounds.results() for n in range(judged.tree.n_candidates))
         by_position = dict(zip(in_order, scored, strict=True))
         return [by_position[position] for position in range(len(rows))]
 
@@ -383,7 +383,7 @@ def _part_text(part: object) -> str:
     return text if kind in ("text", "output_text") and isinstance(text, str) else ""
 
 
-def _scored(judged: JudgedTree, n: int) -> Scored:
+def _score_candidate(judged: JudgedTree, n: int) -> Scored:
     """Return the rewards of one candidate of a tree, which has at most one suite."""
     coder, has_suite = float(judged.coder_rewards[n]), bool(judged.suites[n])
     tester = float(judged.tester_rewards[n, 0])

@@ -202,7 +202,7 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
-        elif listed := _listed_in_json((*(block.text for block in fenced.blocks), answer.text)):
+        elif listed := _find_tests_in_json((*(block.text for block in fenced.blocks), answer.text)):
             reader.read(read_statements(listed, 1, reader.budget))
             reader.finish()
             return reader.cases, reader.rejections
@@ -215,7 +215,7 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
     return reader.cases, reader.rejections
 
 
-def _listed_in_json(texts: Iterable[str]) -> str:
+def _find_tests_in_json(texts: Iterable[str]) -> str:
     """Return the tests that are texts in a JSON value, one after the other; empty if there are none."""
     found: list[str] = []
     for text in texts:

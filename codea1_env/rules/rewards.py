@@ -112,7 +112,7 @@ def score_group(report: ProblemReport, rules: str | Ruleset) -> tuple[CandidateR
     """
     groups = [report.candidates] if report.shares_suites else [(each,) for each in report.candidates]
     rules = preset(rules) if isinstance(rules, str) else rules
-    return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
+    return tuple(chain.from_iterable(_score_comparable(group, rules) for group in groups))
 
 
 def names_of_suite_parts(rules: Ruleset) -> frozenset[str]:
@@ -157,11 +157,11 @@ def score(report: CandidateReport, rules: str | Ruleset = "fixed") -> CandidateR
     """
     if not isinstance(report, CandidateReport):
         raise UserError(f"report must be what judge returns, got {report!r:.80}")
-    (rewards,) = _scored((report,), preset(rules) if isinstance(rules, str) else rules)
+    (rewards,) = _score_comparable((report,), preset(rules) if isinstance(rules, str) else rules)
     return rewards
 
 
-def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
+def _score_comparable(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
     scheme = rules.reward.scheme
     are_masked = [report.has_internal_error for report in group]
     known = [with_decided(report) for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]

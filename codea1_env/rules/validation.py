@@ -209,7 +209,7 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
             is_result = reason is RejectionReason.VACUOUS and case.direct
             rejections.append(_rejection(case, reason, _NO_RESULT if is_result else _detail(item)))
             continue
-        valid = _confirmed(case, item, rules)
+        valid = _confirm(case, item, rules)
         if valid.prediction_right is False:
             detail = f"the solution gives {values.describe(valid.expected)}"
             rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
@@ -356,7 +356,7 @@ def _disagreement(case: TestCase, item: SolutionEvidence) -> RejectionReason | N
     return None if same else RejectionReason.FLAKY
 
 
-def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> ValidCase:
+def _confirm(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> ValidCase:
     expected = item.first.value
     assert expected is not None  # _reason_against rejects all else
     predicted = case.predicted if item.prediction is None else item.prediction.value
