@@ -97,7 +97,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             raise UserError(f"{', '.join(sorted(options))} must be passed when the bank is judged, not later")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
         self.rules = self.bank.rules
-        self._positions = {each.bank.problem.id: p for p, each in enumerate(self.bank.problems)}
+        self._positions = {problem.bank.problem.id: p for p, problem in enumerate(self.bank.problems)}
         length = len(self.bank.problems) + self.bank.bank.n_programs
         self._observation_spaces = {
             agent: spaces.Box(0.0, 1.0, (length,), np.float32) for agent in self.possible_agents
@@ -118,7 +118,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             seed = None if seed is None else whole_number("seed", seed, least=0, most=inf)
             self._np_random, _ = seeding.np_random(seed)
             self._queue = []
-        self._position = self._chosen(options or {})
+        self._position = self._choose_problem(options or {})
         self._problem = self.bank.problems[self._position].bank.problem
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
         self._begin_episode()
@@ -152,40 +152,27 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             self._pass_to_tester()
         else:
             assert self._program is not None  # the coder has acted
-            self._finish_round(self._judged_round(self._program, action))
+            self._finish_round(self._judge(self._program, action))
 
-    def _judged_round(self, program: int, suite: int) -> JudgedRound:
-        problem = self.bank.problems[self._position]
-        report, rewards = self._found(program, suite)
-        return JudgedRound(
-            problem=self._problem,
-            episode_id=self._episode_id,
-            round=self._round,
-            coder_reply=problem.bank.programs[program].reply,
-            tester_reply=problem.bank.suites[suite].reply,
-            report=report,
-            rewards=rewards,
-            book=None,
-        )
-
-    def _found(self, program: int, suite: int) -> tuple[ProblemReport, CandidateRewards]:
-        """Return report and rewards of a round, which are computed once."""
-        place = (self._position, program, suite)
+    def _judge(self, program: int, suite: int) -> JudgedRound:
+        """Return a round; its report and rewards are computed once."""
+        problem, place = self.bank.problems[self._position], (self._position, program, suite)
         if place not in self._rounds:
-            report = self.bank.problems[self._position].duel(program, suite)
+            report = problem.duel(program, suite)
             self._rounds[place] = ProblemReport(self._problem.id, (report,)), score(report, self.rules)
-        return self._rounds[place]
+        replies = problem.bank.programs[program].reply, problem.bank.suites[suite].reply
+        return JudgedRound(self._problem, self._episode_id, self._round, *replies, *self._rounds[place], book=None)
 
     # -- options and actions --
 
-    def _chosen(self, options: Mapping[str, Any]) -> int:
+    def _choose_problem(self, options: Mapping[str, Any]) -> int:
         for key in sorted(map(str, options.keys() - {"problem_id"})):
             _log.warning("reset: unknown option %r is ignored; known is problem_id", key)
-        wanted = options.get("problem_id")
-        if wanted is not None:
-            if wanted not in self._positions:
-                raise UnknownName.of("problem of the bank", str(wanted), self._positions)
-            return self._positions[wanted]
+        problem_id = options.get("problem_id")
+        if problem_id is not None:
+            if problem_id not in self._positions:
+                raise UnknownName.of("problem of the bank", str(problem_id), self._positions)
+            return self._positions[problem_id]
         assert self._np_random is not None  # reset has made it
         if not self._queue:
             self._queue = self._np_random.permutation(len(self.bank.problems)).tolist()

@@ -65,7 +65,7 @@ from codea1_env.records.closing import Closing
 from codea1_env.rounds.episodes import VIEWS, EpisodeSource, Lifecycle
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tree, Turn
-from codea1_env.rules.mistake_book import BookDelta, Provenance
+from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import Rewards, reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
@@ -204,7 +204,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         A seed restarts everything random; without one, the random stream continues.
         """
         self.require_open()
-        tree = self._chosen(seed, self._source.checked(options or {}))
+        tree = self._choose_tree(seed, self._source.checked(options or {}))
         self._rounds, self._place = self.referee.open([tree], self.round_options), 0
         self._sent: list[Action] | None = None
         self.tree = tree
@@ -213,7 +213,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self._n_cut: dict[str, int] = {}
         self._turn_infos: dict[str, Info] = {}
         self._take_turns("coder")
-        return self._observations(), self._shown(self._infos())
+        return self._observations(), self._filter_infos(self._infos())
 
     def step(self, actions: Mapping[str, Action]) -> _Step:
         """Take the replies of the agents whose turn it is; any text is legal.
@@ -260,17 +260,24 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         Raises:
             UserError: as `step`.
         """
-        given = self.checked_actions(actions, self.turns)
-        return [self._checked_action(agent, given[agent]) for agent in self.turns]
+        checked = self.checked_actions(actions, self.turns)
+        replies = [checked[agent] for agent in self.turns]
+        for position, (agent, action) in enumerate(zip(self.turns, replies, strict=True)):
+            if not isinstance(action, AgentUnavailable):
+                replies[position], self._n_cut[agent] = checked_reply(agent, action)
+        return replies
 
     # -- an episode --
 
-    def _chosen(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
-        given = options.get("tree")
-        self._keeps_book = given is None
-        if given is not None:
+    def _choose_tree(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
+        self._keeps_book = options.get("tree") is None
+        if not self._keeps_book:
             self._source.seeded(seed)
-            return self._of_this_shape(of_type("reset option tree", given, Tree))
+            tree = of_type("reset option tree", options["tree"], Tree)
+            own = (self.n_candidates, self.n_suites, self.suites_per)
+            if (tree.n_candidates, tree.n_suites, tree.suites_per) != own:
+                raise UserError("reset option tree must have {} candidates and {} suites per {}".format(*own))
+            return tree
         episode = self._source.begin(seed, options)
         return Tree(
             episode.problem,
@@ -281,13 +288,6 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             name=episode.id,
             seed=(episode.number,),
         )
-
-    def _of_this_shape(self, tree: Tree) -> Tree:
-        shape = (tree.n_candidates, tree.n_suites, tree.suites_per)
-        own = (self.n_candidates, self.n_suites, self.suites_per)
-        if shape != own:
-            raise UserError("reset option tree must have {} candidates and {} suites per {}".format(*own))
-        return tree
 
     def _take_turns(self, role: Role) -> None:
         turns = self._rounds.turns_of(self._place, role)
@@ -311,20 +311,22 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         if not self.turns:
             return self._finish(rewards, infos)
         infos = {agent: info | infos.get(agent, {}) for agent, info in self._infos().items()}
-        return self._stepped(dict.fromkeys(self.agents, 0.0) | rewards, infos, done)
+        return self._make_step(dict.fromkeys(self.agents, 0.0) | rewards, infos, done)
 
     def _finish(self, rewards: dict[str, float], judged_infos: dict[str, dict[str, Any]]) -> _Step:
         """Pay all agents; testers that had no turn have rewards and infos already."""
         judged = self.last_tree = self._rounds.judged[self._place]
-        book = self._recorded(judged)
-        size = None if book is None else book.size
+        size = None
+        if self._keeps_book and judged.book_report is not None:
+            delta = self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
+            size = None if delta is None else delta.size
         for agent in [agent for agent in self.agents if agent not in rewards]:
             rewards[agent] = self._reward_of(judged, agent)
             judged_infos[agent] = self._judged_info(judged, agent, size)
         infos = {agent: info | judged_infos[agent] for agent, info in self._infos().items()}
-        return self._stepped({agent: rewards[agent] for agent in self.agents}, infos, self.agents, round_=1)
+        return self._make_step({agent: rewards[agent] for agent in self.agents}, infos, self.agents, round_=1)
 
-    def _stepped(
+    def _make_step(
         self, rewards: dict[str, float], infos: dict[str, dict[str, Any]], done: Collection[str], round_: int = 0
     ) -> _Step:
         """Return the result of a step, and remove the agents that are done."""
@@ -332,17 +334,12 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         terminations = {agent: agent in done and not truncations[agent] for agent in self.agents}
         observations = self._observations(round_)
         self.agents = [agent for agent in self.agents if agent not in done]
-        return observations, rewards, terminations, truncations, self._shown(infos)
+        return observations, rewards, terminations, truncations, self._filter_infos(infos)
 
     def _reward_of(self, judged: JudgedTree, agent: str) -> float:
         if agent in self._testers:
             return float(judged.tester_rewards[self._testers[agent]])
         return float(judged.coder_rewards[self._coders[agent]])
-
-    def _recorded(self, judged: JudgedTree) -> BookDelta | None:
-        if not self._keeps_book or judged.book_report is None:
-            return None
-        return self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
 
     # -- observations, infos and actions --
 
@@ -355,7 +352,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def _infos(self) -> dict[str, dict[str, Any]]:
         return {agent: {**self._turn_infos.get(agent, {}), "active": agent in self.turns} for agent in self.agents}
 
-    def _shown(self, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _filter_infos(self, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         return infos if self._has_infos else {agent: {"active": info["active"]} for agent, info in infos.items()}
 
     def _judged_info(self, judged: JudgedTree, agent: str, book_size: int | None) -> dict[str, Any]:
@@ -377,12 +374,6 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             masked=isnan(reward),
         )
         return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut.get(agent) else info
-
-    def _checked_action(self, agent: str, action: object) -> Action:
-        if isinstance(action, AgentUnavailable):
-            return action
-        reply, self._n_cut[agent] = checked_reply(agent, action)
-        return reply
 
 
 class GroupStep(NamedTuple):

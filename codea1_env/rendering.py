@@ -312,7 +312,9 @@ def _verdict_row(report: CandidateReport) -> Text:
         for case in cases:
             row.append(SYMBOLS[case.verdict], style=_STYLES.get(_words(case.verdict), "bold red"))
         row.append("   ")
-    return row.append(_legend(case for _, case in _named(report)), style="dim")
+    shown = {case.verdict for _, case in _named(report)}
+    legend = "  ".join(f"{symbol} {_words(verdict)}" for verdict, symbol in SYMBOLS.items() if verdict in shown)
+    return row.append(legend, style="dim")
 
 
 def _outcome(judged: JudgedRound) -> RenderableType:
@@ -352,11 +354,6 @@ def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:
     """Every case with its number; `R` marks the replayed ones."""
     yield from ((str(i + 1), case) for i, case in enumerate(c for suite in report.suites for c in suite.cases))
     yield from ((f"R{i + 1}", case) for i, case in enumerate(report.replayed))
-
-
-def _legend(cases: Iterable[CaseReport]) -> str:
-    shown = {case.verdict for case in cases}
-    return "  ".join(f"{symbol} {_words(verdict)}" for verdict, symbol in SYMBOLS.items() if verdict in shown)
 
 
 def _words(word: Verdict | RejectionReason) -> str:

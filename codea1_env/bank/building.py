@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codea1_env.agent import Agent, AgentContext, Role, load_agent
 from codea1_env.bank.cache import BankCache, digest_of, sources_digest
 from codea1_env.bank.entries import Bank, BankEntry, ProblemBank
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import TestCase
 from codea1_env.observations import observation_of, turn_info
 from codea1_env.plugins import from_record
 from codea1_env.problems import Problem, ProblemSet, load_problems
@@ -238,9 +237,5 @@ def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, mo
 def _half_right(reply: str, problem: Problem) -> str:
     """Return the suite with every second prediction replaced by a value that no solution returns."""
     suite = suite_of(reply, problem, Reading.STRICT)
-    lines = (_with_wrong_prediction(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
-    return "\n".join(lines)
-
-
-def _with_wrong_prediction(case: TestCase) -> str:
-    return "; ".join((*case.imports, f"assert {case.expression} == {_IMPOSSIBLE}"))
+    cases = (replace(case, prediction=_IMPOSSIBLE) if n % 2 else case for n, case in enumerate(suite.cases))
+    return "\n".join(case.to_assert() for case in cases)

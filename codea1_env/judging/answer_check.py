@@ -61,10 +61,12 @@ def _checker_fault(pairs: Sequence[AnswerPair], n_own: int, report: JobReport) -
         return f"the checker does not load: {report.load.summary}"
     for pair, said in zip(pairs, report.outcomes, strict=True):
         if said.kind is not OutcomeKind.INTERNAL_ERROR and (fault := checker_fault(said)):
-            return f"{fault}, about the answer {_shown(pair)}; it must return True or False for any plain data"
+            return (
+                f"{fault}, about the answer {_describe_answer(pair)}; it must return True or False for any plain data"
+            )
     for pair, said in zip(pairs[:n_own], report.outcomes, strict=False):
         if said.kind is OutcomeKind.VALUE and not _accepts(said):
-            return f"the checker rejects the solution's answer {_shown(pair)}"
+            return f"the checker rejects the solution's answer {_describe_answer(pair)}"
     return "the checker accepts every answer" if pairs and all(map(_accepts, report.outcomes)) else ""
 
 
@@ -111,5 +113,5 @@ def _accepts(said: Outcome) -> bool:
     return said.value == values.encode(True)
 
 
-def _shown(pair: AnswerPair) -> str:
+def _describe_answer(pair: AnswerPair) -> str:
     return values.describe(pair.actual)[:100]

@@ -337,14 +337,14 @@ def _rerun_starved(
     out_of_time = [
         rerun
         for timed, report in zip(timed_solutions, reports[len(out_of_memory) :], strict=True)
-        for rerun in _regrouped(timed, report, candidates[timed.position], limits)
+        for rerun in _regroup(timed, report, candidates[timed.position], limits)
     ]
     for rerun, report in zip(out_of_time, _run(out_of_time, found, sandbox), strict=True):
         found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
     return found
 
 
-def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits: Limits) -> Iterator[_Rerun]:
+def _regroup(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits: Limits) -> Iterator[_Rerun]:
     """Yield the calls that a candidate runs again, each group by itself, with limits that follow the solution's
     time."""
     used_s = dict(zip(timed.calls, report.call_s, strict=False))

@@ -262,11 +262,11 @@ def _case_results(
     results = []
     for case, outcome, value in zip(cases, report.outcomes, right, strict=True):
         if value is None:
-            results.append(_unknown(case, expected[_expected_call(case)]))
+            results.append(_result_of_broken_test(case, expected[_expected_call(case)]))
         elif (allowed := next(affordable)) is not outcome:
-            results.append(_failed(allowed, case.expression))
+            results.append(_result_of_failure(allowed, case.expression))
         else:
-            results.append(_compared(case, outcome, value, comparison))
+            results.append(_compare(case, outcome, value, comparison))
     return results
 
 
@@ -275,7 +275,7 @@ def _expected_value(case: GoldenCase, expected: Mapping[Call, Outcome]) -> bytes
     return expected[_expected_call(case)].value if literal is None else literal
 
 
-def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
+def _result_of_broken_test(case: GoldenCase, outcome: Outcome) -> GoldenResult:
     """Return the result of a case whose expected value could not be evaluated."""
     if not outcome.kind.is_evidence:  # not a fault of the test
         return GoldenResult(Verdict.INTERNAL_ERROR, f"{case.expression}: {outcome.summary}")
@@ -286,11 +286,11 @@ def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
     return GoldenResult(verdict_of(outcome), detail, broken_test=True, is_opaque=is_opaque)
 
 
-def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
+def _compare(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
     if outcome.kind is OutcomeKind.OUTPUT_LIMIT:
         return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}")
     if outcome.value is None:
-        return _failed(outcome, case.expression)
+        return _result_of_failure(outcome, case.expression)
     if comparison.equal(expected, outcome.value):
         return GoldenResult(Verdict.PASSED)
     if values.is_beyond_budget(expected):
@@ -307,10 +307,10 @@ def _harness_result(report: JobReport) -> GoldenResult:
         return GoldenResult(Verdict.PASSED)
     if outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError":
         return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.summary}".replace(*_FALSE_ASSERT))
-    return _failed(outcome, "check")
+    return _result_of_failure(outcome, "check")
 
 
-def _failed(outcome: Outcome, what: str) -> GoldenResult:
+def _result_of_failure(outcome: Outcome, what: str) -> GoldenResult:
     if outcome.error_type == LOADED_TOO_OFTEN and outcome.kind is OutcomeKind.NOT_RUN:
         return GoldenResult(Verdict.UNDECIDED, f"{what}: {outcome.summary}")
     is_opaque = outcome.kind is OutcomeKind.OPAQUE
@@ -323,7 +323,7 @@ class GoldenTests:
 
     def __init__(self, sandbox: Sandbox, comparison: Comparison) -> None:
         self._sandbox, self._comparison, self._expected = sandbox, comparison, ExpectedValues(sandbox)
-        self._allowed: dict[tuple[Job, ...], tuple[Limits, ...]] = {}
+        self._limits_after: dict[tuple[Job, ...], tuple[Limits, ...]] = {}
         """For each of a problem's jobs, by the solution's jobs: they contain all that its time depends on."""
 
     def jobs(self, problem: Problem, program: str) -> tuple[Job, ...]:
@@ -349,13 +349,13 @@ class GoldenTests:
         late = [(n, k) for n, run in enumerate(runs) for k, report in enumerate(run.reports) if _is_late(report)]
         most = replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s)
         timed = {n: golden_jobs(runs[n].problem, runs[n].problem.solution, most) for n, _ in late}
-        unknown = [jobs for jobs in dict.fromkeys(timed.values()) if jobs not in self._allowed]
+        unknown = [jobs for jobs in dict.fromkeys(timed.values()) if jobs not in self._limits_after]
         solved = iter(self._sandbox.run([job for jobs in unknown for job in jobs]) if unknown else ())
         for jobs in unknown:
-            self._allowed[jobs] = tuple(_allowed(next(solved)) for _ in jobs)
+            self._limits_after[jobs] = tuple(_limits_after(next(solved)) for _ in jobs)
         again: list[tuple[int, int, Job]] = []
         for n, k in late:
-            job, limits = runs[n].jobs[k], self._allowed[timed[n]][k]
+            job, limits = runs[n].jobs[k], self._limits_after[timed[n]][k]
             if limits.cpu_s > job.limits.cpu_s or limits.wall_s > job.limits.wall_s:
                 allowed = replace(job.limits, cpu_s=limits.cpu_s, wall_s=limits.wall_s, job_factor=limits.job_factor)
                 again.append((n, k, replace(job, limits=allowed)))
@@ -366,7 +366,7 @@ class GoldenTests:
         return [replace(run, reports=tuple(last)) for run, last in zip(runs, reports_of, strict=True)]
 
 
-def _allowed(report: JobReport) -> Limits:
+def _limits_after(report: JobReport) -> Limits:
     """Return the limits that follow from the solution's run of one job."""
     longest_s = max(report.call_s, default=0.0)
     cpu_s = calibrated_cpu_s(longest_s, floor_s=SHORT.cpu_s, ceiling_s=GOLDEN_LIMITS.cpu_s)

@@ -70,7 +70,7 @@ def program_job(
     tests, which may use them without an import of their own.
     """
     calls = tuple(calls)
-    texts = [_sent(call, problem.entry_point)[1] for call in calls] if problem.calls.functions else ()
+    texts = [_prepare_call(call, problem.entry_point)[1] for call in calls] if problem.calls.functions else ()
     harness = replace(harness or Harness(problem.imports, is_trusted=False), source_calls=frozenset(chain(*texts)))
     entry_point, sent = problem.entry_point, sent_calls(problem, calls)
     return Job(program, entry_point, sent, problem.imports, harness, limits, problem.script, problem_id=problem.id)
@@ -78,10 +78,10 @@ def program_job(
 
 def sent_calls(problem: Problem, calls: tuple[Call, ...]) -> tuple[Call, ...]:
     """Return calls as they are sent; those of most problems are sent as they are."""
-    return tuple(_sent(call, problem.entry_point)[0] for call in calls) if problem.calls.functions else calls
+    return tuple(_prepare_call(call, problem.entry_point)[0] for call in calls) if problem.calls.functions else calls
 
 
-def _sent(call: Call, entry_point: str) -> tuple[Call, tuple[str, ...]]:
+def _prepare_call(call: Call, entry_point: str) -> tuple[Call, tuple[str, ...]]:
     """Return a call as it is sent, and the texts that its harness may send (`Harness.source_calls`)."""
     if call.place is Place.PROGRAM or call.arguments:
         return call, ()

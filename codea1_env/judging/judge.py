@@ -132,7 +132,9 @@ class Judge:
         """Load each problem's candidate without calling it; return one check per candidate, in order."""
         jobs = [program_job(problem, it.program, (), self.limits) for problem, it in candidates if it.program]
         reports = iter(self.sandbox.run(jobs) if jobs else ())
-        return [self._checked(next(reports) if candidate.program else None, candidate) for _, candidate in candidates]
+        return [
+            self._check_load(next(reports) if candidate.program else None, candidate) for _, candidate in candidates
+        ]
 
     def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
         """Return one report per duel, in order."""
@@ -181,12 +183,12 @@ class Judge:
             valid = iter([validate(suite, next(evidence), rules) for suite in suites])
             groups = [tuple(islice(valid, len(group))) for group in _distinct(duel)]
             validated.append(groups * len(duel.candidates) if duel.shares_suites else groups)
-        return validated, [self._unconfirmed(*each) for each in zip(duels, answers, strict=True)]
+        return validated, [self._find_unconfirmed(*each) for each in zip(duels, answers, strict=True)]
 
     def _may_run(self, case: ValidCase, problem: Problem) -> bool:
         return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)
 
-    def _unconfirmed(self, duel: Duel, answers: Answers) -> _Unconfirmed:
+    def _find_unconfirmed(self, duel: Duel, answers: Answers) -> _Unconfirmed:
         reports = (
             replayed_case(case, answers[call_of_case(case.case)], self.rules.comparison)
             if self._may_run(case, duel.problem)
@@ -212,18 +214,18 @@ class Judge:
 
     def _report_without_run(self, task: _CandidateTask) -> CandidateReport:
         """Return the report on a candidate that has failed all golden tests, or is masked."""
-        check = task.check or self._checked(None, task.candidate)
+        check = task.check or self._check_load(None, task.candidate)
         is_known = self.golden and check.verdict is not Verdict.INTERNAL_ERROR
         return self._report(task, check, None, 0.0 if is_known else None)
 
     def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
         problems, golden = [task.duel.problem for task in tasks], self._golden
         jobs = [
-            self._isolated(program_job(task.duel.problem, task.candidate.program, task.expected, self.limits))
+            self._isolate(program_job(task.duel.problem, task.candidate.program, task.expected, self.limits))
             for task in tasks
         ]
         golden_jobs = [
-            tuple(map(self._isolated, golden.jobs(task.duel.problem, task.candidate.program) if golden else ()))
+            tuple(map(self._isolate, golden.jobs(task.duel.problem, task.candidate.program) if golden else ()))
             for task in tasks
         ]
         reports = self.sandbox.run([*jobs, *chain(*golden_jobs)])
@@ -243,7 +245,7 @@ class Judge:
             runs = golden_runs(zip(problems, golden_jobs, strict=True), reports[len(jobs) :])
             rates = map(golden_pass_rate, golden.results(runs))
         for task, report, answers, rate in zip(tasks, accepted, outcomes, rates, strict=False):
-            yield self._report(task, self._checked(report, task.candidate), answers, rate)
+            yield self._report(task, self._check_load(report, task.candidate), answers, rate)
 
     def _report(
         self,
@@ -272,7 +274,7 @@ class Judge:
             rechecks=answers.rechecks if answers is not None else Rechecks(),
         )
 
-    def _checked(self, report: JobReport | None, candidate: Candidate) -> CandidateCheck:
+    def _check_load(self, report: JobReport | None, candidate: Candidate) -> CandidateCheck:
         if report is None:
             return CandidateCheck(Verdict.NO_CODE, candidate.rejection.detail if candidate.rejection else "")
         verdict = verdict_of(report.load, loading=True)
@@ -296,7 +298,7 @@ class Judge:
 
     # -- jobs --
 
-    def _isolated(self, job: Job) -> Job:
+    def _isolate(self, job: Job) -> Job:
         return replace(job, isolates_calls=self.rules.isolation == Isolation.CALL)
 
 

@@ -151,7 +151,7 @@ class _Plan:
         except UserError as error:
             self.fault = str(error)
         tests = with_known_imports(replace(problem, golden=tests)).golden
-        self.orders = [replace(problem, golden=_reversed_in(run, tests)) for run in range(runs)]
+        self.orders = [replace(problem, golden=_reverse_in(run, tests)) for run in range(runs)]
         self.jobs = [_jobs(order, limits) for order in self.orders]
 
     def name_of(self, position: int) -> str:
@@ -160,7 +160,7 @@ class _Plan:
         return f"golden test {position + 1}" if position < n_golden else f"example {position - n_golden + 1}"
 
 
-def _reversed_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
+def _reverse_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
     """Reverse the items in every second run; applied twice it changes nothing."""
     return items if run % 2 == 0 else items[::-1]
 
@@ -257,7 +257,7 @@ def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:
     results = golden_results(run.problem, run.reports, expected, _COMPARISON) if run.problem.golden else ()
     failures = (load_failure(report) for report in run.reports)
     load = next((failure for failure in failures if failure is not None), None)
-    return _Run(_reversed_in(number, results), load, sum(report.cpu_s for report in run.reports))
+    return _Run(_reverse_in(number, results), load, sum(report.cpu_s for report in run.reports))
 
 
 def _status(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStatus, str]:

@@ -137,7 +137,7 @@ def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], term
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [[_compared(pair, problem, terms.comparison) for pair in pairs] for problem, pairs in batches]
+    found = [[_compare(pair, problem, terms.comparison) for pair in pairs] for problem, pairs in batches]
     open_pairs = [
         [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_checked(pair)]
         if problem.answers.checker
@@ -199,7 +199,7 @@ class _Doubted(NamedTuple):
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
     """Return the job in which a problem's checker answers True or False about each pair."""
-    calls = tuple(Call(arguments=_encoded(pair)) for pair in pairs)
+    calls = tuple(Call(arguments=_encode_arguments(pair)) for pair in pairs)
     program = _checker_program(problem.answers.checker, problem.solution, problem.defined)
     return Job(program, _ENTRY, calls, problem.imports, limits=limits, problem_id=problem.id)
 
@@ -225,7 +225,7 @@ def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] 
     return record[-1].arguments if record and _is_call(call.expression, entry_point) else None
 
 
-def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
+def _compare(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
     rules = problem.answers
     if problem.script and rules.tolerance:
         return pair.decided(nearly_equal_texts(pair.expected, pair.actual, rules.tolerance))
@@ -245,7 +245,7 @@ def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Out
     return pair.decided(is_right)
 
 
-def _encoded(pair: AnswerPair) -> bytes:
+def _encode_arguments(pair: AnswerPair) -> bytes:
     """Return the encoded arguments of `_WRAPPER`: (args, kwargs, expected, answer), and no keyword arguments."""
     args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
     return b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)

@@ -114,11 +114,11 @@ class SolutionValues:
 
     def answers(self, calls_by_problem: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
         """Return the answers to the calls of each problem, in the order of `calls_by_problem`."""
-        found = [self._cached(problem, calls) for problem, calls in calls_by_problem]
+        found = [self._recall(problem, calls) for problem, calls in calls_by_problem]
         open_calls = [
             (problem, missing) for (problem, _), (_, missing) in zip(calls_by_problem, found, strict=True) if missing
         ]
-        answered = iter(self._evaluated(open_calls))
+        answered = iter(self._evaluate(open_calls))
         for (problem, _), (known, missing) in zip(calls_by_problem, found, strict=True):
             if missing:
                 new = next(answered)
@@ -126,7 +126,7 @@ class SolutionValues:
                 self._cache(problem, new)
         return [known for known, _ in found]
 
-    def _evaluated(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
+    def _evaluate(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
         """Run all calls of a problem together, then again those that failed only because of the others."""
         found = self._run_twice(calls_by_problem)
         again = [
@@ -159,7 +159,7 @@ class SolutionValues:
             found.append(dict(zip(calls, evidence, strict=False)))
         return found
 
-    def _cached(self, problem: Problem, calls: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
+    def _recall(self, problem: Problem, calls: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
         distinct = dict.fromkeys(calls)
         with self._lock:
             known = self._known.get(_key(problem), {})

@@ -196,7 +196,10 @@ class Referee(Closing):
         """
         given = {"problem_ids": problem_ids, "programs": programs} | ({} if suites is None else {"suites": suites})
         ids, replies, *tests = as_lists(**given)
-        rows = list(zip(map(reply_text, replies), map(_suites, *(tests or [[None] * len(ids)])), strict=True))
+        suites_of = [
+            () if reply is None else (reply_text(reply),) for reply in (tests[0] if tests else [None] * len(ids))
+        ]
+        rows = list(zip(map(reply_text, replies), suites_of, strict=True))
         cases = of_type("replayed", replayed or {}, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
         places: dict[str, list[int]] = {}
         for position, problem_id in enumerate(ids):
@@ -210,7 +213,7 @@ class Referee(Closing):
         rounds.submit_programs([rows[position][0] for position in in_order])
         sizes = [[len(rows[position][1]) for position in of_tree] for of_tree in places.values()]
         rounds.submit_suites([suite for position in in_order for suite in rows[position][1]], sizes)
-        scored = (_scored(judged, n) for judged in rounds.results() for n in range(judged.tree.n_candidates))
+        scored = (_score_candidate(judged, n) for judged in rounds.results() for n in range(judged.tree.n_candidates))
         by_position = dict(zip(in_order, scored, strict=True))
         return [by_position[position] for position in range(len(rows))]
 
@@ -331,7 +334,9 @@ def judge(
     if isinstance(tests, list | tuple) and not tests:
         raise UserError("tests must be a reply or a list of at least one, got an empty list")
     referee = Referee([problem], rules, sandbox=sandbox, limits=limits, golden=golden)
-    suites = [reply_text(reply) for reply in _replies(tests)]
+    # A list holds replies; chat messages, which are mappings, are one.
+    are_many = isinstance(tests, list | tuple) and all(isinstance(item, str | list | tuple) for item in tests)
+    suites = [reply_text(reply) for reply in (cast(Sequence[Reply], tests) if are_many else [cast(Reply, tests)])]
     rounds = referee.open([Tree(problem, 1, len(suites))], RoundOptions(skips_invalid=False, masks_sandbox_errors=True))
     rounds.submit_programs([reply_text(program)])
     rounds.submit_suites(suites, [[len(suites)]])
@@ -339,13 +344,6 @@ def judge(
     if judged.report is None:
         raise SandboxError(judged.why_masked(0))
     return judged.report.candidates[0]
-
-
-def _replies(tests: Reply | Sequence[Reply]) -> Sequence[Reply]:
-    """Return the replies in a list of some; chat messages are one reply."""
-    if isinstance(tests, list | tuple) and tests and all(isinstance(item, str | list | tuple) for item in tests):
-        return tests
-    return [cast(Reply, tests)]
 
 
 def reply_text(given: object) -> str | AgentUnavailable:
@@ -385,11 +383,7 @@ def _part_text(part: object) -> str:
     return text if kind in ("text", "output_text") and isinstance(text, str) else ""
 
 
-def _suites(given: Reply | None) -> tuple[str | AgentUnavailable, ...]:
-    return () if given is None else (reply_text(given),)
-
-
-def _scored(judged: JudgedTree, n: int) -> Scored:
+def _score_candidate(judged: JudgedTree, n: int) -> Scored:
     """Return the rewards of one candidate of a tree, which has at most one suite."""
     coder, has_suite = float(judged.coder_rewards[n]), bool(judged.suites[n])
     tester = float(judged.tester_rewards[n, 0])

@@ -365,7 +365,7 @@ class Rounds:
         reports: Sequence[ProblemReport | None]
         failure = ""
         try:
-            with self._timed():
+            with self._time_judging():
                 reports = self._judge.judge(duels)
         except SandboxError as error:
             if not self._options.masks_sandbox_errors:
@@ -486,7 +486,7 @@ class Rounds:
         return Turn(observation_of(tree.problem, 0, shown), info | sample, seed, t, n, m)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def _time_judging(self) -> Iterator[None]:
         begun = time.perf_counter()
         try:
             yield
@@ -495,7 +495,7 @@ class Rounds:
 
     def _check(self, programs: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         try:
-            with self._timed():
+            with self._time_judging():
                 return self._judge.check(programs)
         except SandboxError as error:
             if not self._options.masks_sandbox_errors:

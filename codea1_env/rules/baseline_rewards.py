@@ -201,11 +201,14 @@ def _passes_as_written(report: CaseReport, comparison: Comparison) -> bool:
     case = report.case
     if case.prediction_right is not False or report.verdict is not Verdict.WRONG_ANSWER:
         return False
-    predicted, actual = case.case.predicted or _encoded(case.case.prediction or ""), _encoded(report.actual)
+    predicted, actual = (
+        case.case.predicted or _encode_literal(case.case.prediction or ""),
+        _encode_literal(report.actual),
+    )
     return predicted is not None and actual is not None and comparison.equal(predicted, actual)
 
 
-def _encoded(literal: str) -> bytes | None:
+def _encode_literal(literal: str) -> bytes | None:
     try:
         (statement,) = parse(literal).body
         return encoded_literal(statement.value) if isinstance(statement, ast.Expr) else None

@@ -235,10 +235,10 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
         return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
         return _new_entry(change, arrival)
-    return _counted(entry, entry.frequency + change.n_failed, change.n_failed, change.n_failed + change.n_passed)
+    return _add_counts(entry, entry.frequency + change.n_failed, change.n_failed, change.n_failed + change.n_passed)
 
 
-def _counted(entry: BookEntry, frequency: int, n_failed: int, n_evaluated: int) -> BookEntry:
+def _add_counts(entry: BookEntry, frequency: int, n_failed: int, n_evaluated: int) -> BookEntry:
     """Return an entry with another frequency, after further evaluations."""
     return replace(
         entry,
@@ -259,7 +259,7 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
     if frequency == 0:
         return None
     tried = replace(entry, last_replayed_round=round_number)
-    return _counted(tried, frequency, change.n_failed, change.n_failed + change.n_passed)
+    return _add_counts(tried, frequency, change.n_failed, change.n_failed + change.n_passed)
 
 
 def _new_entry(change: BookChange, arrival: Arrival) -> BookEntry | None:

@@ -36,7 +36,7 @@ from codea1_env.facts.submissions import (
 )
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading import strict_programs
-from codea1_env.rules.reading.answers import Block, Fenced, read_answer, read_fences
+from codea1_env.rules.reading.answers import read_answer, read_fences
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.statements import Places, read_statements, sources_of
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
@@ -192,13 +192,17 @@ def _reader(
 def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
     answer = read_answer(reply, reader.budget)
     fenced = read_fences(answer.text, reader.budget)
-    blocks = [read_statements(block.text, block.first_line, reader.budget) for block in _test_blocks(fenced)]
+    blocks = [
+        read_statements(block.text, block.first_line, reader.budget)
+        for block in fenced.blocks
+        if block.may_be_python and (block.is_labelled_python or "assert" in block.text)
+    ]
     if not any(map(holds_assert, blocks)):
         outside = read_statements(_LISTED.sub(_code_of_item, fenced.outside), 1, reader.budget)
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
-        elif listed := _listed_in_json((*(block.text for block in fenced.blocks), answer.text)):
+        elif listed := _find_tests_in_json((*(block.text for block in fenced.blocks), answer.text)):
             reader.read(read_statements(listed, 1, reader.budget))
             reader.finish()
             return reader.cases, reader.rejections
@@ -211,7 +215,7 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
     return reader.cases, reader.rejections
 
 
-def _listed_in_json(texts: Iterable[str]) -> str:
+def _find_tests_in_json(texts: Iterable[str]) -> str:
     """Return the tests that are texts in a JSON value, one after the other; empty if there are none."""
     found: list[str] = []
     for text in texts:
@@ -242,13 +246,6 @@ def _column(line: str, code: str) -> int:
     return begin if item is None or _code_of_item(item) != code else item.start(item.lastgroup or 0)
 
 
-def _test_blocks(fenced: Fenced) -> list[Block]:
-    """Return the blocks that may hold tests: those labelled Python, and others that contain `assert`."""
-    return [
-        block for block in fenced.blocks if block.may_be_python and (block.is_labelled_python or "assert" in block.text)
-    ]
-
-
 def _unreadable(reply: str) -> Rejection | None:
     if len(reply) > MAX_CHARACTERS:
         detail = f"{len(reply):,} characters; at most {MAX_CHARACTERS:,} are read"
@@ -266,14 +263,11 @@ def _nonprintable_share(reply: str, reading: Reading) -> float:
     if reading is Reading.RELEASE:
         n_bad = sum(n for character, n in counts.items() if character not in string.printable)
     else:
-        n_bad = sum(n for character, n in counts.items() if not _is_harmless(character))
+        # From U+00A0 on, isspace() is true only for spaces; below, also for control characters.
+        spaces = {character for character in counts if character >= "\xa0" and character.isspace()}
+        harmless = _HARMLESS | spaces
+        n_bad = sum(n for character, n in counts.items() if not (character.isprintable() or character in harmless))
     return n_bad / len(reply)
-
-
-def _is_harmless(character: str) -> bool:
-    # From U+00A0 on, isspace() is true only for spaces; below, also for control characters.
-    is_space = character >= "\xa0" and character.isspace()
-    return character.isprintable() or is_space or character in _HARMLESS
 
 
 def _excerpt(reply: str) -> str:

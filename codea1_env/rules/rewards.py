@@ -112,7 +112,7 @@ def score_group(report: ProblemReport, rules: str | Ruleset) -> tuple[CandidateR
     """
     groups = [report.candidates] if report.shares_suites else [(each,) for each in report.candidates]
     rules = preset(rules) if isinstance(rules, str) else rules
-    return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
+    return tuple(chain.from_iterable(_score_comparable(group, rules) for group in groups))
 
 
 def names_of_suite_parts(rules: Ruleset) -> frozenset[str]:
@@ -157,29 +157,29 @@ def score(report: CandidateReport, rules: str | Ruleset = "fixed") -> CandidateR
     """
     if not isinstance(report, CandidateReport):
         raise UserError(f"report must be what judge returns, got {report!r:.80}")
-    (rewards,) = _scored((report,), preset(rules) if isinstance(rules, str) else rules)
+    (rewards,) = _score_comparable((report,), preset(rules) if isinstance(rules, str) else rules)
     return rewards
 
 
-def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
+def _score_comparable(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
     scheme = rules.reward.scheme
     are_masked = [report.has_internal_error for report in group]
     known = [with_decided(report) for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _SCHEMES:
-        found = iter([_rewards(report, rules) for report in known])
+        rewards = iter([_score_alone(report, rules) for report in known])
     elif scheme in list(RewardScheme):
         from codea1_env.rules.baseline_rewards import FORMULAS  # noqa: PLC0415  few games pay so
 
-        found = iter(FORMULAS[RewardScheme(scheme)](known, rules))
+        rewards = iter(FORMULAS[RewardScheme(scheme)](known, rules))
     else:
-        found = iter(_by_plugin(known, rules))
+        rewards = iter(_score_by_plugin(known, rules))
     return [
-        CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if is_masked else next(found)
+        CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if is_masked else next(rewards)
         for report, is_masked in zip(group, are_masked, strict=True)
     ]
 
 
-def _rewards(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+def _score_alone(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """Return the rewards by a scheme that compares no candidates."""
     if report.replayed and rules.reward.replays == Replays.AS_ALPHA:
         report = replace(report, replayed=())
@@ -187,17 +187,17 @@ def _rewards(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     return _SCHEMES[rules.reward.scheme](report, rules)
 
 
-def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[CandidateRewards]:
+def _score_by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[CandidateRewards]:
     name = rules.reward.scheme
     formula: RewardFormula = reward_plugin(name)
     try:
-        found = formula(group, rules)
-        shape = [len(each.testers) for each in found]
+        rewards = formula(group, rules)
+        shape = [len(each.testers) for each in rewards]
     except Exception as error:
         raise UserError(f"reward scheme {name!r} failed: {type(error).__name__}: {message_of(error)}") from error
     if shape != [len(report.suites) for report in group]:
         raise UserError(f"reward scheme {name!r} must return one reward per candidate and one per suite")
-    return found
+    return rewards
 
 
 # -- counts ----------------------------------------------------------------------------------------

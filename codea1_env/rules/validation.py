@@ -64,12 +64,12 @@ def stated_answers(
             example, Reading.STRICT, entry_point=entry_point, tests_per_suite=None, output=output, forms=forms
         ).cases
     ]
-    found: dict[str, bytes | None] = {}
+    answers: dict[str, bytes | None] = {}
     for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value
         calls = _calls_of_example(case, entry_point, canonical, forms)
         answer = case.predicted if case.direct or calls == (case.expression,) else None
-        found.update((passed_by(call, canonical), answer) for call in calls)
-    return found
+        answers.update((passed_by(call, canonical), answer) for call in calls)
+    return answers
 
 
 def _calls_of_example(
@@ -195,8 +195,10 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
     kept: list[ValidCase] = []
     rejections = list(suite.rejections)
     if not (rules.keeps_unpassable or rules.comparison.nan_equal):
+        all_values = [item.first.value or b"" for item in evidence]
         reasons = [
-            reason or _unpassable(item, rules.comparison) for item, reason in zip(evidence, reasons, strict=True)
+            reason or (None if rules.comparison.equal(value, value) else RejectionReason.UNPASSABLE)
+            for value, reason in zip(all_values, reasons, strict=True)
         ]
     calls_of_cases = [_calls(case, item, rules.canonical) for case, item in zip(suite.cases, evidence, strict=True)]
     equalities_first = rules.canonical is not None
@@ -207,11 +209,13 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
             is_result = reason is RejectionReason.VACUOUS and case.direct
             rejections.append(_rejection(case, reason, _NO_RESULT if is_result else _detail(item)))
             continue
-        valid = _confirmed(case, item, rules)
+        valid = _confirm(case, item, rules)
         if valid.prediction_right is False:
             detail = f"the solution gives {values.describe(valid.expected)}"
             rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
-        drops_wrong = rules.validation is Validation.DROP_WRONG or not _can_be_corrected(case)
+        # The solution's value does not say which tolerance or exception is right.
+        is_final = _expects_exception(case) or "pytest" in "\n".join(case.imports)
+        drops_wrong = rules.validation is Validation.DROP_WRONG or is_final
         if valid.prediction_right is not False or not drops_wrong:
             is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules)
             kept.append(replace(valid, is_example=True) if is_example else valid)
@@ -306,11 +310,6 @@ def without_undecided(suite: ValidSuite, undecided: Sequence[tuple[ValidCase, Re
     return replace(suite, cases=kept, rejections=(*suite.rejections, *rejections), n_invalid=suite.n_invalid + n_more)
 
 
-def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReason | None:
-    value = item.first.value or b""
-    return None if comparison.equal(value, value) else RejectionReason.UNPASSABLE
-
-
 _NONE, _FALSE = values.encode(None), values.encode(False)
 _ADDRESS_START, _ADDRESS = b" at 0x", re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 _LIMITS = frozenset({OutcomeKind.TIME_LIMIT, OutcomeKind.MEMORY_LIMIT})
@@ -357,7 +356,7 @@ def _disagreement(case: TestCase, item: SolutionEvidence) -> RejectionReason | N
     return None if same else RejectionReason.FLAKY
 
 
-def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> ValidCase:
+def _confirm(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> ValidCase:
     expected = item.first.value
     assert expected is not None  # _reason_against rejects all else
     predicted = case.predicted if item.prediction is None else item.prediction.value
@@ -368,11 +367,6 @@ def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> Val
     # A prediction that raises or is not plain data is wrong; in the release it shifts the slots of later cases.
     right = predicted is not None and rules.comparison.equal(expected, predicted)
     return ValidCase(case, expected, right)
-
-
-def _can_be_corrected(case: TestCase) -> bool:
-    """Whether the solution's value says what a wrong case should state: not which tolerance or exception is right."""
-    return not (_expects_exception(case) or any("pytest" in line for line in case.imports))
 
 
 def _expects_exception(case: TestCase) -> bool:
