@@ -550,7 +550,7 @@ def test_every_setting_changes_a_run_or_is_refused_or_is_on_the_page(phrase_fold
                 drawn_later = (
                     door is BY_DICTIONARY[-1] and name in _CHECKS
                 )  # a space is checked when its value is known
-                found = said_of(lambda name=name, other=other, door=door: door(config, name, other))
+                found = said_of(lambda name=name, other=other, door=door: door(config.copy(), name, other))
                 assert found == ("" if drawn_later else said), name
         elif name not in OVERRIDDEN:
             changed = config.copy()
@@ -558,7 +558,8 @@ def test_every_setting_changes_a_run_or_is_refused_or_is_on_the_page(phrase_fold
             with suppress(UserError, ValueError, TypeError, AttributeError):  # where it is read
                 silent |= {name} if trace(changed) == plain else set()
     folder = phrase_folders["coder"]
-    usual = {"tis_cap": {"old_log_probs": "learner"}}
+    own = {"old_log_probs": "learner"}
+    usual = {"tis_cap": own, "clip_high": {**own, "epochs_per_step": 2}}
     for name, value in OVERRIDDEN.items():
         base = updated(folder, **usual.get(name, {}))
         assert distance(base, updated(folder, **usual.get(name, {}), **{name: value})) > 0, name
