@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -37,6 +38,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 from codea1_agents.models.model_files import loading_errors, model_digest, no_progress_bars, require_model
+from codea1_agents.train.grpo.attention_in_parts import NAME, Part
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
@@ -267,6 +269,8 @@ class Abilities:
     """Whether its cache of a prompt can be repeated for several responses."""
     packs: bool
     """Whether it computes several responses in one row as each alone, under a mask of pairs of tokens."""
+    attends_in_parts: bool
+    """Whether it also does so by `attention_in_parts`, which processors compute faster."""
 
     @classmethod
     def of(cls, model: Any) -> Abilities:
@@ -274,7 +278,9 @@ class Abilities:
         base = without_wrapper(model)
         given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0)}
         with torch.no_grad():
-            return cls(_has_plain_head(base, given), _repeats_prompts(base, given), _packs(base, given))
+            packs = _packs(base, given)
+            in_parts = packs and _attends_in_parts(base, given)
+            return cls(_has_plain_head(base, given), _repeats_prompts(base, given), packs, in_parts)
 
 
 class TokenFigures(NamedTuple):
@@ -293,6 +299,8 @@ class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
         super().__init__()
         self.model = model
         self.abilities = abilities
+        if abilities.attends_in_parts:
+            without_wrapper(model).set_attn_implementation(NAME)
 
     def forward(
         self,
@@ -369,7 +377,10 @@ class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
         is_own = (response == -1) | (response == response[:, None])
         sees = (is_own & (group == group[:, None])).tril()
         ids = torch.cat([batch[Column.PROMPT_IDS][first][prompts], batch[Column.RESPONSE_IDS][responses]])
-        given = {"input_ids": ids[None], "attention_mask": sees[None, None], "position_ids": torch.cat(places)[None]}
+        given: dict[str, Any] = {"input_ids": ids[None], "position_ids": torch.cat(places)[None]}
+        given["attention_mask"] = sees[None, None]
+        if self.abilities.attends_in_parts:
+            given["parts"] = _parts(lengths.tolist(), responses.sum(-1).tolist(), which.tolist())
         states = self._output(len(ids), **given, use_cache=False)[0]
         last = lengths.cumsum(-1) - 1  # the prompts' last tokens predict the responses' first ones
         own = torch.zeros_like(batch[Column.RESPONSE_IDS]).masked_scatter(
@@ -389,6 +400,14 @@ class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
         else:
             found = base(**given, logits_to_keep=n).logits
         return found
+
+
+def _parts(prompts: Sequence[int], responses: Sequence[int], which: Sequence[int]) -> tuple[Part, ...]:
+    """Return the parts of a row of prompts, then responses: from their lengths and each response's prompt's number."""
+    ends = list(accumulate([*prompts, *responses]))
+    spans = [slice(end - n, end) for end, n in zip(ends, [*prompts, *responses], strict=True)]
+    of_responses = (Part(span, spans[number]) for span, number in zip(spans[len(prompts) :], which, strict=True))
+    return (*map(Part, spans[: len(prompts)]), *of_responses)
 
 
 def _one_row_of_each(which: Tensor) -> Tensor:
@@ -417,19 +436,30 @@ def _repeats_prompts(base: Any, given: Mapping[str, Tensor]) -> bool:
     return all(type(layer) in _REPEATABLE and layer.get_seq_length() == n_tokens for layer in cache.layers)
 
 
-def _packs(base: Any, given: Mapping[str, Tensor]) -> bool:
+def _packs(base: Any, given: Mapping[str, Tensor], **more: Any) -> bool:
     """Return whether two copies of a row in one are computed as one alone. A window of attention would not show."""
     n = given["input_ids"].shape[1]
     sees = torch.block_diag(*[torch.ones(n, n, device=base.device)] * 2).tril().bool()[None, None]
     ids, places = given["input_ids"].repeat(1, 2), torch.arange(n, device=base.device).repeat(1, 2)
     try:
-        found = base(input_ids=ids, attention_mask=sees, position_ids=places, use_cache=False).logits
+        found = base(input_ids=ids, attention_mask=sees, position_ids=places, use_cache=False, **more).logits
         alone = base(**given, use_cache=False).logits
         is_full = all(type(layer) is DynamicLayer for layer in DynamicCache(config=base.config).layers)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):  # it takes another mask
         return False
     near = 1e-4 * max(1.0, float(alone.abs().max()))  # what rounding does grows with the largest logits
     return is_full and torch.allclose(found, alone.repeat(1, 2, 1), rtol=1e-4, atol=near)
+
+
+def _attends_in_parts(base: Any, given: Mapping[str, Tensor]) -> bool:
+    """Return whether a model hands the parts of a row on to its attention."""
+    before, n = base.config._attn_implementation, given["input_ids"].shape[1]
+    if base.device.type != "cpu" or before not in ("sdpa", NAME):
+        return False
+    base.set_attn_implementation(NAME)
+    found = _packs(base, given, parts=_parts([n, n], [], []))
+    base.set_attn_implementation(before)
+    return found
 
 
 def token_figures(

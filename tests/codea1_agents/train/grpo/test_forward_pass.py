@@ -87,7 +87,22 @@ def test_prompts_computed_once_give_the_same(kind: str, attention: str) -> None:
 @pytest.mark.parametrize("checkpoints", [True, False])
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3", "llama"])
 def test_one_row_of_all_tokens_gives_the_same(kind: str, checkpoints: bool, prompt_once: bool) -> None:
-    require_same(model_of(kind), checkpoints=checkpoints, prompt_once=prompt_once, packed=True)
+    model = model_of(kind)
+    assert Abilities.of(model).attends_in_parts
+    require_same(model, checkpoints=checkpoints, prompt_once=prompt_once, packed=True)
+
+
+@pytest.mark.parametrize("prompt_once", [True, False])
+def test_parts_of_a_row_attend_as_under_the_mask(prompt_once: bool) -> None:
+    """The mask is what graphics processors compute with, and models that do not hand parts on."""
+    model, columns = model_of("qwen2"), batch()
+    abilities = Abilities.of(model)
+    of_pairs = []
+    for in_parts in (True, False):
+        chosen = replace(abilities, attends_in_parts=in_parts)
+        with torch.no_grad():
+            of_pairs.append(ResponsePass(model, chosen)(columns, prompt_once=prompt_once, packed=True).log_probs)
+    assert float((of_pairs[0] - of_pairs[1]).abs().max()) < 1e-5
 
 
 def test_only_attention_over_whole_rows_packs() -> None:
@@ -103,7 +118,7 @@ def test_each_prompt_is_computed_once() -> None:
     model.model.embed_tokens.register_forward_hook(lambda _, given, __: n_tokens.append(tuple(given[0].shape)))
     for packed in (False, True):
         for prompt_once in (True, False):
-            ResponsePass(model, Abilities(True, True, True))(columns, prompt_once=prompt_once, packed=packed)
+            ResponsePass(model, Abilities(True, True, True, False))(columns, prompt_once=prompt_once, packed=packed)
     assert n_tokens == [(3, 13), (6, 11), (6, 25), (1, 26 + 37), (1, 48 + 37)]
 
 
