@@ -118,6 +118,8 @@ def read_fences(text: str, budget: TextBudget) -> Fenced:
                 blocks.append(_unclosed(lines, outside, opened, index, quotes))
                 opened = new
         elif new is not None:
+            if not blocks and quotes.are_open(index) and _is_python(text, budget):
+                return Fenced((), text)  # a program whose literals and comments hold fences
             opened = new
         elif opened is None and (whole := _ONE_LINE.match(line.strip())) is not None:
             blocks.append(Block((whole["info"] or "").lower(), whole["code"].strip(), index + 1))
@@ -138,6 +140,10 @@ class _Quotes:
 
     def __post_init__(self) -> None:
         self._ends = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
+
+    def are_open(self, index: int) -> bool:
+        """Whether a line outside of blocks stands in triple quotes, or is a comment."""
+        return self.lines[index].lstrip().startswith("#") or self._is_quoted(_Open("", "", 0), index)
 
     def end_of_block(self, opened: _Open, first: int) -> int:
         """Return the line that ends a block: line `first`, its first fence, or a later one if `first` is quoted."""
@@ -207,7 +213,8 @@ def _unclosed(lines: Sequence[str], outside: list[str], opened: _Open, end: int,
     """End a block without a closing line at the first fence that follows code on its line, else at `end`."""
     for index in range(opened.first, end):
         body = lines[index].rstrip()
-        if body.endswith(opened.fence) and quotes.end_of_block(opened, index) == index:
+        is_comment = body.lstrip().startswith("#")
+        if body.endswith(opened.fence) and not is_comment and quotes.end_of_block(opened, index) == index:
             code = [*lines[opened.first : index], body.rstrip(opened.fence[0]).rstrip()]
             _blank(outside, opened.first - 1, index + 1)
             return _block(code, _Open(opened.fence, opened.label, 0), len(code), first_line=opened.first + 1)
@@ -225,7 +232,7 @@ def _blank(outside: list[str], first: int, end: int) -> None:
 
 
 _REASONING = "think thinking thought thoughts reasoning reason reflection scratchpad thinking_process inner_monologue"
-_TAG = rf"(?:[a-z]{{1,12}}[:_])?(?:{'|'.join(_REASONING.split())})"
+_TAG = rf"(?:(?!end_)[a-z]{{1,12}}[:_])?(?:{'|'.join(_REASONING.split())})"
 _BEGINS = (
     rf"(?:<{_TAG}>|<\|(?:begin_of_|start_of_|begin_|start_)?{_TAG}\|>|\[THINK\]|◁think▷|<\|inner_prefix\|>"
     r"|<\|channel>[ \t]*(?:thought|analysis|thinking)\b)"
@@ -252,7 +259,7 @@ _TURN = (
 """A token that begins or ends a turn, in the templates of known models, with the role; none of them is Python."""
 _TAGS = "answer code completion final final_answer output python response solution test tests"
 _ENDS_OF_TEXT = r"""
-    s bos eos eod pad unk sep end stop (?:start|begin|beginning|end)_of_(?:turn|text|sentence|utterance) endoftext
+    s bos eos eod eot pad unk sep end stop (?:start|begin|beginning|end)_of_(?:turn|text|sentence|utterance) endoftext
     seed:[be]os fim_\w+ jupyter_\w+ issue_\w+ commit_\w+ file_sep filename reponame repo_name gh_stars empty_output
 """
 _AROUND = f"</?(?:{'|'.join((_TAGS + _ENDS_OF_TEXT).split())})>"
@@ -468,10 +475,11 @@ def _tokens(text: str, budget: TextBudget) -> Iterator[_Edit]:
     for match in _TURN_TOKEN.finditer(text):
         line_end = text.find("\n", match.end())
         found.append((match.start(), 1, len(text) if line_end < 0 else line_end))
-    spans = _spans(text, budget) if found else ()
+    spans, parts = (_spans(text, budget), _Parts(text, budget)) if found else ((), None)
     done = 0
     for start, _, end in sorted(found):
-        if start >= done and not _within(start, spans):
+        is_list = text[start] == "["  # a mark on a line of its own is Python, too
+        if parts and start >= done and not (_within(start, spans) or (not is_list and parts.is_code(start))):
             yield _Edit(start, end)
             done = end
 
@@ -480,8 +488,8 @@ def _before_and_behind_answer(text: str, budget: TextBudget) -> Iterator[_Edit]:
     """Yield what stands around the last `<answer>` that holds code: the others in the reply are drafts and examples."""
     if "<answer>" not in text:
         return
-    spans = _spans(text, budget)
-    found = (match for match in _ANSWER.finditer(text) if not _within(match.start(), spans))
+    spans, parts = _spans(text, budget), _Parts(text, budget)
+    found = (m for m in _ANSWER.finditer(text) if not (_within(m.start(), spans) or parts.is_code(m.start())))
     for match in reversed([match for match in found if _HOLDS_CODE.search(match["held"])]):
         yield _blanked(text, 0, match.start("held"))
         yield _blanked(text, match.end("held"), len(text))

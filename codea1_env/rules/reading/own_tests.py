@@ -27,8 +27,8 @@ from codea1_env.rules.reading.statements import DEFINITIONS, root_of
 _BUILTINS = SAFE_BUILTINS | {"getattr", "hasattr", "hash", "id", "input", "object", "print", "super", "type"}
 _STAYS = (*DEFINITIONS, ast.Import, ast.ImportFrom)
 _TEST_TOOLS = """
-    doctest.testmod pprint.pprint pytest.main time.perf_counter time.time unittest.TestLoader unittest.TestSuite
-    unittest.TextTestRunner unittest.makeSuite unittest.main
+    doctest.testmod pprint.pprint pytest.main pytest.raises time.perf_counter time.time unittest.TestLoader
+    unittest.TestSuite unittest.TextTestRunner unittest.makeSuite unittest.main
 """
 _RUNS_TESTS = frozenset(_TEST_TOOLS.split())
 _CACHES = frozenset({"cache", "lru_cache", "cached_property"})
@@ -70,7 +70,8 @@ def find_own_tests(program: str, tree: ast.Module, entry_point: str, budget: Tex
     try:
         budget.take_steps(8 * sum(1 for _ in ast.walk(tree)))
         search = _Search(tree, read_entry_point(entry_point).name, names_used(program), budget)
-        return [node for node in reversed(tree.body) if search.is_test(node)]
+        tests = [node for node in reversed(tree.body) if search.is_test(node)]
+        return [] if any(map(search.shares_a_line, tests)) else tests
     except UnreadableError:
         return []
 
@@ -108,6 +109,7 @@ class _Search:
             value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
             names = list(_stored(node))
             renames = isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in self.own)
+            renames = renames or (value is not None and names == [self.entry])
             if (isinstance(node, DEFINITIONS) and node.name in self.used) or (renames and len(names) == 1):
                 self.own[names[0]] = node
                 self.used[names[0]] = self.used[names[0]] if value is None else _loaded(value)
@@ -136,13 +138,16 @@ class _Search:
         self._reach({name for part in run for name in _loaded(part)})
         self._harmless.clear()
 
+    def shares_a_line(self, node: ast.stmt) -> bool:
+        """Whether a statement stands on a line with one that stays."""
+        return not self._kept_lines.isdisjoint({node.lineno, node.end_lineno})
+
     def is_test(self, node: ast.stmt) -> bool:
         """Whether a statement only exercises definitions; asked from the last to the first one."""
         if isinstance(node, _STAYS) or node in self.own.values():
             return False
-        is_alone = not self._kept_lines & {node.lineno, node.end_lineno}
         try:
-            found = is_alone and (_is_main_block(node) or self._exercises(node, is_top=True))
+            found = not self.shares_a_line(node) and (_is_main_block(node) or self._exercises(node, is_top=True))
         except RecursionError:  # Python 3.13 parses longer chains of `elif` than can be followed
             found = False
         if not found:
@@ -211,10 +216,12 @@ class _Search:
             return False
         for part in ast.walk(node):
             match part:
-                case ast.Global() | ast.Delete(targets=[ast.Name()]):
+                case ast.Global(names=changed) if not self.read.isdisjoint(changed):
+                    return False
+                case ast.Delete(targets=[ast.Name()]):
                     return False
                 case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                    if root_of(part) in self.own.keys() | self.imported.keys():
+                    if root_of(part) in {"", *self.own, *self.imported}:
                         return False
                 case ast.Call(func=function) if not self._may_call(function):
                     return False
@@ -250,11 +257,16 @@ def _stored(node: ast.AST) -> Iterator[str]:
 
 
 def _loaded(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+    """Return the names that must have values for a tree to run."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
+    grown = [part.target for part in ast.walk(node) if isinstance(part, ast.AugAssign)]
+    return names | {target.id for target in grown if isinstance(target, ast.Name)}
 
 
 def _run_at_once(node: ast.stmt) -> list[ast.AST]:
     """Return the parts of a definition that run where it stands."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):  # of the entry point
+        return [node] if isinstance(node.value, ast.Call) else []
     body = node.body if isinstance(node, ast.ClassDef) else []
     inner = (run for each in body for run in (_run_at_once(each) if isinstance(each, DEFINITIONS) else [each]))
     return [*heads_of(node), *inner]

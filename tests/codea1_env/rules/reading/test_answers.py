@@ -157,3 +157,29 @@ def test_every_character_of_an_answer_leads_back_to_the_reply(reply):
     for character, offset in zip(answer.text, offsets, strict=True):
         assert character == reply[offset] or reply[offset] in "\r\u201c\xa0" or character == "\n"
     assert answer.text.count("\n") == reply.replace("\r\n", "\n").replace("\r", "\n").count("\n")
+
+
+WHOLE = {
+    "a fence in a docstring": "def f(n):\n    '''\n    ```python\n    f(2)\n    ```\n    '''\n    return n",
+    "a fence in comments": "def f(n):\n    # ```python\n    # f(2)\n    # ```\n    return n",
+    "tildes in an f-string": "def f(n):\n    return f'''{n}\n~~~\n'''",
+    "commands in a literal": "def f(n):\n    return '''\n!ls\n%timeit x\n$ pip install x\nIn [1]: x\n```\n'''",
+    "a tag between operands": "def f(a, answer, c):\n    return a <answer> c",
+    "a tag on a line of an expression": "def f(a, code, c):\n    return (a\n<code>\nc)",
+    "tags in a pattern": "def f(s):\n    return re.findall(r'<answer>(.*?)</answer>', s)",
+    "tokens in literals": "def f(s):\n    return s.replace('<|im_end|>', '').split('</think>')",
+    "a token in a comment": "def f(s):\n    return s  # drops </s>",
+}
+
+
+@pytest.mark.parametrize("code", WHOLE.values(), ids=WHOLE)
+@pytest.mark.parametrize(
+    "reply", ["{}", "Here:\n```python\n{}\n```\nDone.", "```python\n{}", "````\n{}\n````<|im_end|>"]
+)
+def test_no_character_of_a_program_is_lost(code, reply):
+    assert read_candidate(reply.format(code), Reading.STRICT, entry_point="f").program == code
+
+
+def test_reasoning_that_the_prompt_began_ends_with_tokens_in_capitals():
+    reply = "Hm.\n```python\ndef f(n):\n    return 0\n```\n<|END_THINKING|>\n```python\ndef f(n):\n    return n\n```"
+    assert read_candidate(reply, Reading.STRICT, entry_point="f").program == "def f(n):\n    return n"

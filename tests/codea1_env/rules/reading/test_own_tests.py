@@ -41,6 +41,10 @@ LEFT_OUT = {
     "sorted": F + "assert sorted(f(x) for x in [1,2]) == [1, 5]",
     "caching assert": "from functools import lru_cache\n@lru_cache(None)\ndef f(n):\n    return n\nassert f(2) == 5",
     "json": "import json\n" + F + "print(json.dumps(f(2)))",
+    "made by a call": "def make():\n    return lambda n: n\nf = make()\nassert f(2) == 5",
+    "pytest": F + "import pytest\nwith pytest.raises(ValueError):\n    f(2)",
+    "a count of its own": F + "n_pass = 0\ndef run():\n    global n_pass\n    assert f(2) == 5\n    n_pass += 1\nrun()",
+    "a name that it deletes": F + "assert f(2) == 5\nx = 3\ndel x",
     "lambda": "f = lambda n: n * n\nassert f(2) == 5",
     "main func": F + "def main():\n    n = int(input())\n    print(f(n))\nmain()",
     "time": "import time\n" + F + "start = time.time()\nprint(f(2))\nprint(time.time() - start)",
@@ -77,6 +81,10 @@ STAYS = {
     "alias": "L = []\nM = L\nM.append(1)\ndef f(n): return L",
     "alias2": "L = []\ndef add(xs): xs.append(1)\nadd(L)\ndef f(n): return L",
     "loop alias": "L = [[]]\nfor row in L:\n    row.append(1)\ndef f(n): return L",
+    "on a line with data": "K = 3; assert K == 3\ndef f(n): return K",
+    "deleted": "x = 3\ndef f(n): return n\ny = f(x)\ndel y",
+    "grown": "T = []\ndef f(n): return n\nt = f(2)\nt += T.append(1) or 1\ndef g(): return T\ndef f(n): return g()",
+    "of a type": "class A:\n    n = 0\n    def __init__(self): type(self).n += 1\nA()\ndef f(n): return A.n",
     "seed": "import random\nrandom.seed(0)\ndef f(n): return random.random()",
     "heap": "import heapq\nH = [3, 1]\nheapq.heapify(H)\ndef f(n): return H[0]",
     "exec": "exec('def f(n): return n')\ndef f(n): return 1",
@@ -144,7 +152,7 @@ def test_what_only_exercises_the_definitions_is_left_out_and_counted(program):
     found = read_candidate(fenced(program), Reading.STRICT, entry_point=entry_point)
     assert found.n_own_tests > 0
     kept = found.program.split("\n")
-    assert not [line for line in kept if line.startswith(("assert", "print", "for", "if", "try", "f("))]
+    assert not [line for line in kept if line.startswith(("assert", "print", "for", "if", "try", "with", "f("))]
     assert kept == [line for line in program.split("\n") if line in kept]
 
 
