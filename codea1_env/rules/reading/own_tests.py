@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.python_text import TextBudget, UnreadableError, names_used
+from codea1_env.python_text import TextBudget, UnreadableError, names_used, parse
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS, may_be_imported_from
 from codea1_env.rules.reading.effects import heads_of
 from codea1_env.rules.reading.statements import DEFINITIONS, root_of
@@ -35,25 +35,40 @@ _CACHES = frozenset({"cache", "lru_cache", "cached_property"})
 _MUTABLE = (ast.Call, ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Set, ast.SetComp)
 _IMMUTABLE = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.expr_context)
 
-_STARTS_TEST = r"assert\b|print *\(|if +__name__\b|{name}(?:\(\))?[.(]"
-_GOES_ON = (" ", "\t", "#", ")", "]", "}")
+_STARTS_TEST = r"""
+    (?: assert | for | try | while | with | class[ ]+Test\w* | def[ ]+test\w* | if[ ]+__name__ )\b
+    | (?: print | {name} | {name}\(\)\.\w+ )[ ]*\(
+"""
+_GOES_ON = (" ", "\t", "#", ")", "]", "}", "elif", "else", "except", "finally")
+_TRIES = 3
 
 
-def without_unreadable_tests(program: str, entry_point: str) -> str:
-    """Return a program, which does not parse, up to the tests at its end; whole if it has none there.
+def without_broken_tests(program: str, entry_point: str, budget: TextBudget) -> str:
+    """Return a program that is no Python up to the test at its end that makes it so; whole if there is none.
 
-    These are lines without a margin that start an assert, a print, a call of the entry point or a block under
-    `__name__`, and what stands between them with a margin or in comments. The rest need not parse either.
+    A test begins in a line without a margin as asserts, prints, calls of the entry point, loops and the like do. Only
+    such tests may follow; they go with it. What is no Python for its size or depth stays whole.
     """
-    lines = program.split("\n")
-    starts_test = re.compile(_STARTS_TEST.format(name=re.escape(read_entry_point(entry_point).name)))
-    first = len(lines)
-    for number, line in reversed([*enumerate(lines)]):
-        if starts_test.match(line):
-            first = number
-        elif line and not line.startswith(_GOES_ON):
-            break
-    return "\n".join(lines[:first])
+    starts_test = re.compile(_STARTS_TEST.format(name=re.escape(read_entry_point(entry_point).name)), re.VERBOSE)
+    text = program
+    for _ in range(_TRIES):
+        try:
+            parse(text, budget)
+        except UnreadableError as error:
+            fault = error.line
+        else:
+            return text
+        lines, begins = text.split("\n"), []
+        for number, line in reversed([*enumerate(lines)]):
+            if starts_test.match(line):
+                begins.append(number)
+            elif line and not line.startswith(_GOES_ON):
+                break
+        first = next((number for number in begins if fault is not None and number < fault), None)
+        if first is None:
+            return program
+        text = "\n".join(lines[:first])
+    return program
 
 
 def find_own_tests(program: str, tree: ast.Module, entry_point: str, budget: TextBudget) -> list[ast.stmt]:

@@ -26,7 +26,7 @@ from types import EllipsisType
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, free_names, parse
 from codea1_env.rules.reading.answers import Block, Fenced, without_margin
-from codea1_env.rules.reading.own_tests import find_own_tests, without_statements, without_unreadable_tests
+from codea1_env.rules.reading.own_tests import find_own_tests, without_broken_tests, without_statements
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _BUILTINS = frozenset(dir(builtins))
@@ -61,8 +61,8 @@ def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> Progra
     text = search.program(fenced)
     tree, n_unreadable = search.tree(text) if entry_point else None, 0
     if entry_point and tree is None:
-        shorter = without_unreadable_tests(text, entry_point)
-        if shorter != text and search.tree(shorter) is not None and search.mentions_definition(shorter):
+        shorter = without_broken_tests(text, entry_point, budget)
+        if shorter != text and search.mentions_definition(shorter):
             text, tree, n_unreadable = shorter, search.tree(shorter), 1
     tests = [] if tree is None else find_own_tests(text, tree, entry_point, budget)
     return Program(_tidy(without_statements(text, tests) if tests else text), len(tests) + n_unreadable)

@@ -123,12 +123,16 @@ UNREADABLE = {  # what follows a program, and is no Python
     "cut in a print": "print(f(2))  # 4\nprint(f(",
     "cut in a main block": "if __name__ == '__main__':\n    assert f(1) == 2\n    assert f(2) == [",
     "an equals sign lacks": "assert f(1) = 2\nassert f(2) == 5\n",
-    "closed in a line of its own": "assert f(1) == [\n    1,\n]\n# and\nf(3",
+    "cut in a loop": "for a, b in [(1, 1)]:\n    assert f(a) == b\nfor a in [1]:\n    assert f(",
+    "cut in a test function": "def test_f():\n    assert f(1) == 1\n    assert f(",
+    "cut in a try": "try:\n    f('')\nexcept TypeError:\n    print(f(",
+    "closed in a line of its own": "assert f(1) == [\n    1,\n]\nf(3",
 }
 UNREADABLE_PROGRAMS = {
     "the program is cut": "def f(n):\n    return (n *",
     "cut in a helper": F + "assert f(1) == 1\ndef g(n):\n    return (n",
     "cut in a table": F + "T = [1, 2,",
+    "deep": "def f(n):\n    return f.one\nf.one = " + "(" * 150 + "1" + ")" * 150,
     "wrong before its tests": "def f(n) return n\nassert f(1) == 2\nassert f(2) == [",
     "within a docstring": 'def f(n):\n    """\nassert f(1) == 2\n    """\n    return (n',
 }
@@ -138,6 +142,17 @@ UNREADABLE_PROGRAMS = {
 def test_tests_at_the_end_that_are_no_python_are_left_out(tests):
     candidate = read_candidate(f"```python\n{F}\n{tests}", Reading.STRICT, entry_point="f")
     assert (candidate.program, candidate.n_own_tests > 0) == (F.rstrip("\n"), True)
+
+
+@pytest.mark.parametrize(
+    "needed", ["f.memo = {}", "f.register(int, str)", "Solution.k = 3", "T = []\nfor i in range(3):\n    T.append(i)"]
+)
+def test_only_the_broken_test_goes_and_what_the_program_needs_stays(needed):
+    program = f"class Solution:\n    def f(self, n):\n        return T\ndef f(n):\n    return T\n{needed}"
+    tests = "\nassert f(2) == 4\nassert f(3) == [1,"
+    for entry_point in ("f", "Solution().f"):
+        candidate = read_candidate(f"```python\n{program}{tests}", Reading.STRICT, entry_point=entry_point)
+        assert (candidate.program, candidate.n_own_tests > 1) == (program, True)
 
 
 @pytest.mark.parametrize("program", UNREADABLE_PROGRAMS.values(), ids=UNREADABLE_PROGRAMS)
