@@ -9,6 +9,7 @@ import http.client
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from math import inf
@@ -177,10 +178,16 @@ class RemoteSandbox(Closing):
         try:
             reports = reports_from_json(self._service.send("POST", "/jobs", jobs_to_json(jobs)))
         except TooLarge as error:
-            if len(jobs) == 1:
+            if len(jobs) > 1:
+                half = len(jobs) // 2
+                return self._reports(jobs[:half]) + self._reports(jobs[half:])
+            (job,), half = jobs, len(jobs[0].calls) // 2
+            if not half:
                 raise SandboxError(str(error)) from error
-            half = len(jobs) // 2
-            return self._reports(jobs[:half]) + self._reports(jobs[half:])
+            first, second = (
+                self._reports([replace(job, calls=calls)]) for calls in (job.calls[:half], job.calls[half:])
+            )
+            return [_joined(*first, *second)]
         except BrokenInput as error:
             raise SandboxError(f"{self.name} did not return valid reports: {error}") from error
         if [len(report.outcomes) for report in reports] != [len(job.calls) for job in jobs]:
@@ -189,6 +196,18 @@ class RemoteSandbox(Closing):
 
     def close(self) -> None:
         """Nothing to end: no connection stays open."""
+
+
+def _joined(first: JobReport, second: JobReport) -> JobReport:
+    """Return the report of a job of which two processes ran a part of the calls each."""
+    return replace(
+        first,
+        load=second.load if first.loaded else first.load,
+        outcomes=first.outcomes + second.outcomes,
+        cpu_s=first.cpu_s + second.cpu_s,
+        call_s=first.call_s + second.call_s,
+        entry_point_calls=first.entry_point_calls + second.entry_point_calls,
+    )
 
 
 @cache

@@ -31,7 +31,7 @@ from codea1_env.sandbox.job_json import jobs_to_json
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
 from tests.support.chat_server import chat_servers
-from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
+from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer, serving
 
 
 def test_over_a_remote_sandbox_the_library_works(server: ServiceServer, sandbox: Sandbox, toys: ProblemSet) -> None:
@@ -73,6 +73,18 @@ def test_what_is_too_large_for_one_request_is_divided(server: ServiceServer) -> 
     assert [report.outcomes[0].value for report in remote.run(jobs)] == [b"0", b"1", b"2", b"3", b"4"]
     with pytest.raises(SandboxError, match="at most 60000 bytes"):
         remote.run([Job("#" * 70_000, "f")])
+
+
+def test_a_job_whose_answers_are_too_many_for_one_request_is_divided_by_its_calls(sandbox: Sandbox) -> None:
+    """Else a program with large values would mask those of the others."""
+    calls = tuple(Call(f"f({n})") for n in range(40))
+    large, small = (Job(f"def f(n):\n    return str(n) + 'x' * {size}", "f", calls) for size in (60_000, 1))
+    with serving(sandbox, bounds=ServiceBounds(max_held_bytes=3_000_000)) as server:
+        reports = RemoteSandbox(server.url).run([small, large, small])
+    expected = [f'"{n}x{"x" * 59_999}"'.encode() for n in range(40)]
+    assert [outcome.value for outcome in reports[1].outcomes] == expected
+    assert reports[1].loaded
+    assert [outcome.value for outcome in reports[0].outcomes] == [f'"{n}x"'.encode() for n in range(40)]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://user:pw@localhost", "http://x:y"])

@@ -152,7 +152,8 @@ def test_only_the_broken_test_goes_and_what_the_program_needs_stays(needed):
     tests = "\nassert f(2) == 4\nassert f(3) == [1,"
     for entry_point in ("f", "Solution().f"):
         candidate = read_candidate(f"```python\n{program}{tests}", Reading.STRICT, entry_point=entry_point)
-        assert (candidate.program, candidate.n_own_tests > 1) == (program, True)
+        assert candidate.program in (program, f"{program}\nassert f(2) == 4")  # which may exercise another `f`
+        assert candidate.n_own_tests
 
 
 @pytest.mark.parametrize("program", UNREADABLE_PROGRAMS.values(), ids=UNREADABLE_PROGRAMS)
