@@ -231,6 +231,7 @@ NEXT_STEPS = {
     ),
     "duel": ("codea1 demo duel --number {number}",),
     "experiment": ("codea1 experiment {name} --out {out} --seeds {seeds}",),
+    "experiment of a model": ("codea1 experiment {name} --model {model} --out {out} --seeds {seeds}",),
     "new problem": ("codea1 check problems {name}.jsonl", "codea1 play -p {name}.jsonl --episodes 3"),
     "new agent": (
         "codea1 check agent {name}:tester --role tester",

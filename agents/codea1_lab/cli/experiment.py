@@ -101,7 +101,8 @@ def run_experiment(options: ExperimentOptions) -> None:
             report = write_report(experiment, cells, results, place, others=known)
         n_done = sum(cell in results for cell in cells)
         page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
-        show_next(page, "experiment", name=options.name, out=path, seeds=experiment.seeds + 1)
+        kind = "experiment" if options.model is None else "experiment of a model"
+        show_next(page, kind, name=options.name, model=options.model, out=path, seeds=experiment.seeds + 1)
         page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=n_done, report=str(report))
 
 
@@ -120,6 +121,8 @@ def _starting_with(experiment: Experiment, folder: Path | None, *, runs: bool) -
         if runs:
             raise UserError(f"{experiment.name} starts from {model.name}: add --model and the folder of its weights")
         return experiment
+    if not folder.exists():
+        raise UserError(f"--model {folder}: expected the folder of {model.name}, got none")
     digest = model_digest(str(folder))
     if digest != model.digest:
         raise UserError(

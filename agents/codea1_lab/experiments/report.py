@@ -69,6 +69,7 @@ def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results, pic
         f"# {experiment.name}",
         "",
         *([experiment.about.strip(), ""] if experiment.about else []),
+        *([f"All start from {model.name}, weights {model.digest}.", ""] if (model := experiment.model) else []),
         f"Made by `codea1 experiment {experiment.name}`: {n_done} of {len(cells)} cells, {seeds} of {bases} unless said"
         " otherwise. Figures are means over cells ± half of the 95 % interval (Student's t over cells)"
         " [smallest to largest cell]; there are no intervals below three. The interval of a difference in bold excludes"

@@ -75,3 +75,16 @@ def test_what_is_missing_is_found_before_any_cell(declared: Path, monkeypatch: p
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     assert fault in refused("experiment", declared, "-o", "out")
     assert not Path("out").exists()
+
+
+def test_an_experiment_of_a_model_wants_its_folder_and_no_other_weights(declared: Path, tmp_path: Path) -> None:
+    named = Path("named.toml")
+    named.write_text(declared.read_text() + '\n[model]\nname = "one that I know"\ndigest = "abc"\n')
+    (tmp_path / "other").mkdir()
+    for model, sentence in (
+        ((), "starts from one that I know: add --model and the folder of its weights"),
+        (("--model", "nowhere"), "--model nowhere: expected the folder of one that I know, got none"),
+        (("--model", tmp_path / "other"), "expected the weights of one that I know with digest abc, got "),
+    ):
+        assert sentence in refused("experiment", named, "-o", "out", *model)
+    assert "pretrains its models" in refused("experiment", declared, "-o", "out", "--model", tmp_path / "other")
