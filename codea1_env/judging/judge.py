@@ -68,7 +68,7 @@ from codea1_env.rules.validation import (
     validate,
     without_undecided,
 )
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +159,8 @@ class Judge:
     def _validate(self, duels: Sequence[Duel]) -> tuple[list[list[tuple[ValidSuite, ...]]], list[_Unconfirmed]]:
         """Return (D, N, M) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
         written = [[suite for group in _distinct(duel) for suite in group] for duel in duels]
-        answers = self._solutions.answers(
-            [
-                (
-                    duel.problem,  # a replayed case runs if it may at all, since a book may be anybody's
-                    chain(
-                        (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem)),
-                        *(calls_of_suite(suite, self.limits.value_bytes) for suite in suites),
-                    ),
-                )
-                for duel, suites in zip(duels, written, strict=True)
-            ]
-        )
+        calls = [self._calls(duel, suites) for duel, suites in zip(duels, written, strict=True)]
+        answers = self._solutions.answers([(duel.problem, of_duel) for duel, of_duel in zip(duels, calls, strict=True)])
         of_suites = [
             SuiteEvidence(duel.problem, suite, evidence_of_suite(suite, known, self.limits.value_bytes))
             for duel, suites, known in zip(duels, written, answers, strict=True)
@@ -184,6 +174,11 @@ class Judge:
             groups = [tuple(islice(valid, len(group))) for group in _distinct(duel)]
             validated.append(groups * len(duel.candidates) if duel.shares_suites else groups)
         return validated, [self._find_unconfirmed(*each) for each in zip(duels, answers, strict=True)]
+
+    def _calls(self, duel: Duel, suites: Iterable[Suite]) -> list[Call]:
+        """Return the calls of the replayed cases that may run at all (a book may be anybody's), then of the suites."""
+        replayed = [call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem)]
+        return [*replayed, *chain(*(calls_of_suite(suite, self.limits.value_bytes) for suite in suites))]
 
     def _may_run(self, case: ValidCase, problem: Problem) -> bool:
         return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)

@@ -159,6 +159,17 @@ def test_replayed_cases_run_first_and_come_back_in_their_order(sandbox):
     assert [case.verdict for case in report.candidates[0].replayed] == [Verdict.PASSED, Verdict.DENIED]
 
 
+def test_replayed_cases_of_several_problems_are_those_of_their_own(sandbox):
+    shift, move = (Problem(name, name, name, f"def {name}(x): return x + 1", ()) for name in ("shift", "move"))
+    duels = [
+        Duel(problem, (Candidate(problem.solution),), ((),), (ValidCase(case, values.encode(2), None),))
+        for problem in (shift, move)
+        for case in suite(f"assert {problem.id}(1) == 2", entry_point=problem.id).cases
+    ]
+    reports = Judge(sandbox, preset("fixed")).judge(duels)
+    assert [case.verdict for each in reports for case in each.candidates[0].replayed] == [Verdict.PASSED] * 2
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rules=st.sampled_from(sorted(set(PRESETS) - {"golden"})),
