@@ -29,7 +29,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -451,9 +450,9 @@ def fsdp2(bench: Bench) -> Figures:
 def _sharded(bench: Bench) -> Figures:
     batch, found, whole_loss = bench.batch(n_prompts=1), {}, 0.0
 
-    def empty() -> Any:
+    def empty() -> list[Any]:
         with torch.device("meta"):
-            return AutoModelForCausalLM.from_config(bench.config(), dtype=torch.float32).eval()
+            return [AutoModelForCausalLM.from_config(bench.config(), dtype=torch.float32).eval()]
 
     for name in ("whole", "sharded", "sharded, off the device"):
         with bench.clean():
@@ -462,8 +461,10 @@ def _sharded(bench: Bench) -> Figures:
                 policy = ResponsePass(model, Abilities.of(model))
             else:
                 policies = policies_of("bfloat16", is_offloaded=name != "sharded")
-                load = partial(bench.model, device="cpu")
-                policy = sharded(load, empty, mesh_of_learners(), prepare=lambda _: None, policies=policies)
+                mesh, prepare = mesh_of_learners(), [lambda _: None]
+                (policy,) = sharded(
+                    lambda: [bench.model(device="cpu")], empty, mesh, prepare=prepare, policies=policies
+                )
             in_step = name != "whole"
 
             def update(policy: ResponsePass = policy, in_step: bool = in_step) -> float:

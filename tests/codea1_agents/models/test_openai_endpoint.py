@@ -55,7 +55,8 @@ def test_a_real_server_repeats_its_draws_by_seed_and_episode(transformers_server
     assert len(set(first)) == 4
     remote.reset(6)
     assert remote.act(observation, infos[0]) != first[0]
-    assert (remote.usage.completions, remote.usage.cut, remote.usage.unanswered) == (9, 9, 0)
+    assert (remote.usage.completions, remote.usage.unanswered) == (9, 0)
+    assert 0 < remote.usage.cut <= 9  # a random model may end by itself
     remote.close()
 
 

@@ -54,7 +54,7 @@ def test_all_candidates_invalid_means_no_tester_is_asked(config: GRPOConfig, tmp
         result = algorithm.train()
         assert all(not any(tree.suites) for tree in algorithm.last_trees)
         assert result["env_runners"]["valid_candidates"] == 0
-        assert "tester" not in result.get("learners", {})
+        assert not result["learners"]["tester"]
         assert result["num_env_steps_sampled_lifetime"] == 4 * 6
 
 
@@ -109,7 +109,7 @@ def test_a_tester_that_cannot_be_asked_costs_the_coder_nothing(config: GRPOConfi
         was_asked = [bool(group) for tree in algorithm.last_trees for group in tree.suites]
         assert any(was_asked)
         assert [np.isnan(reward) for tree in algorithm.last_trees for reward in tree.coder_rewards] == was_asked
-        assert "tester" not in result.get("learners", {})
+        assert not result["learners"]["tester"]
         assert result["problems_skipped"] > 0
 
 

@@ -29,7 +29,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from codea1_agents.train.grpo import causal_models
-from codea1_agents.train.grpo.causal_models import ResponsePass, TokenFigures
+from codea1_agents.train.grpo.causal_models import Abilities, ResponsePass, TokenFigures
 
 class Nothing:
     def __init__(self, *_, **__): pass
@@ -72,7 +72,7 @@ class WithoutGPU(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 ResponsePass.forward = lambda self, batch: TokenFigures(self.model(batch["states"]), batch["states"])
-torch.distributed.broadcast_object_list = lambda objects, src: objects[0].append(None)  # abilities; nothing asks them
+torch.distributed.broadcast_object_list = lambda objects, src: objects[0].append(Abilities(*[False] * 4))
 torch.distributed.init_process_group("fake", rank=1, world_size=4, store=FakeStore())
 mesh = torch.distributed.init_device_mesh("cuda", (4,))
 policies = causal_models.policies_of(is_offloaded=sys.argv[1] == "host")
