@@ -63,8 +63,8 @@ def zygote_filter() -> bytes:
 def child_filter() -> bytes:
     """Return the filter for a process that runs an untrusted program.
 
-    The process may signal only `_ANY_PID`, and never with SIGKILL: so only this project or the system can have killed a
-    process that dies of SIGKILL.
+    The process may ask about and signal only `_ANY_PID`, and never with SIGKILL: so only this project or the system can
+    have killed a process that dies of SIGKILL.
     """
     program = [(_LOAD, 0, 0, _OFFSET_NUMBER)]
     program += _if("clone", _arg_has(0, _CLONE_THREAD))
@@ -72,6 +72,8 @@ def child_filter() -> bytes:
         program += _if(name, _refuse(errno.EPERM))
     for name, position in (("kill", 1), ("tgkill", 2)):
         program += _if(name, _arg_is_not(position, signal.SIGKILL) + _arg_among(0, (_ANY_PID,)))
+    for name, position in (("getpgid", 0), ("getsid", 0), ("getpriority", 1)):
+        program += _if(name, _arg_among(position, (0, _ANY_PID)))
     # No new limits: exceeding a limit on processor time is a SIGKILL, too.
     program += _if("setrlimit", _refuse(errno.EPERM)) + _if("prlimit64", _arg_is_null(2))
     program += _if("prctl", _arg_among(0, _PRCTL_CHILD))

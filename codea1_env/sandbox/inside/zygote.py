@@ -36,14 +36,14 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
 
     Args:
         options: `control` (descriptor), `parent` (process id), `packages` (allowed site packages: name to folder),
-            `preload` (modules to import now), and the options of `seal`.
+            `preload` (modules to import now), and the options of `seal`; emptied when the zygote is ready.
         on_imported: called when all files of this project have been imported.
     """
     control = _socket.socket(fileno=options["control"])  # the class of `socket` would need memory in every child
     if options["tier"] == "bwrap" and "is_inside" not in options:
         _start_again_in_bubblewrap(options, control)
     control = _lowered(control)
-    options = {**options, "control": control.fileno()}
+    options["control"] = control.fileno()
     for name in ("PWD", "LD_BIND_NOW"):  # PWD: set only by bubblewrap; LD_BIND_NOW: only for this interpreter's start
         os.environ.pop(name, None)
     sys.meta_path.append(_AllowedPackages(options["packages"]))
@@ -70,6 +70,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
         _refuse(control, refusal)
     for name in [name for name in sys.modules if name.startswith("codea1_env")]:
         del sys.modules[name]  # the modules in use keep working, but no program can import them
+    options.clear()  # a program can find this frame, and they tell of the trainer
     control.send(Op.READY + json.dumps(sealed).encode())
     serve: Callable[[_socket.socket, int, Callable[[int, int], None]], NoReturn] = server.serve
     serve(control, own_bytes, seal_child)

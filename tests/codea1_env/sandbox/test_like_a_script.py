@@ -79,12 +79,12 @@ def f():
     return json.dumps(looks)
 '''
 PRINTS = f"{LOOKS}\nprint(f())\n"
-SECTION = re.compile(r"## What a program sees\n(.*?)\n## ", re.DOTALL)
 
 
-def documented() -> dict[str, str]:
-    """The differences that the page lists: what is seen, and of which programs ("all", "functions")."""
-    (section,) = SECTION.findall((ROOT / "docs/sandbox.md").read_text())
+def documented(title: str = "What a program sees") -> dict[str, str]:
+    """What the page lists in a section: what is seen, and of which programs ("all", "functions") or in which tiers."""
+    page = (ROOT / "docs/sandbox.md").read_text()
+    (section,) = re.findall(rf"##+ {title}\n(.*?)\n##", page, re.DOTALL)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.split("\n") if line[:3] == "| `"]
     return {name: of for names, of, _ in rows for name in re.findall("`(.+?)`", names)}
 
@@ -131,6 +131,36 @@ def test_no_file_that_shows_a_command_line_names_the_trainer(tier: str) -> None:
     read = str(decode(report.outcomes[0].value or b""))
     assert "{" not in read
     assert not re.search(rf"\b{os.getpid()}\b", read)
+
+
+OTHERS = """
+import gc, os, sys
+def kept():
+    gc.unfreeze()
+    held, frame = [one for one in gc.get_objects() if type(one) is dict and "tier" in one], sys._getframe()
+    while frame := frame.f_back:
+        held += frame.f_locals.values()
+    return repr(held)
+def f(look):
+    try:
+        return str(eval(look))
+    except OSError:
+        return ""
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_other_processes_show_only_where_the_page_says_so(tier: str) -> None:
+    table, pid = documented("What shows of other processes"), str(os.getpid())
+    with sandbox_of(tier) as sandbox:
+        calls = tuple(Call(f"f({look.replace('PID', pid)!r})") for look in ("kept()", *table))
+        kept, *seen = [str(decode(got.value or b"")) for got in sandbox.run([Job(OTHERS, "f", calls)])[0].outcomes]
+    assert "frame" in kept
+    assert not re.search(rf"\b{pid}\b|{re.escape(str(ROOT))}'", kept)
+    shown = {look for look, text in zip(table, seen, strict=True) if text}
+    listed = {look for look, tiers in table.items() if tier in tiers.split(", ")}
+    of_user = {"open('/proc/PID/environ').read()"}  # where root's processes become another user's
+    assert shown == listed or (os.geteuid() == 0 and shown == listed - of_user)
 
 
 SEMAPHORES = """
