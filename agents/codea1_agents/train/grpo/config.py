@@ -14,7 +14,7 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.policy.policy import PolicySpec
 from ray.rllib.policy.sample_batch import DEFAULT_POLICY_ID
-from ray.tune.result import TRIAL_INFO
+from ray.tune.result import STDERR_FILE, STDOUT_FILE, TRIAL_INFO
 
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.declared import CountOrZero, NotNegative, checked, settings_in, takes, values_of
@@ -66,6 +66,7 @@ _ROLES = ("coder", "tester")
 _SHARED = "shared"
 _DECLARED: tuple[Any, ...] = (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings)
 _UNUSED = ("model", "optimizer")
+_OF_TUNE = (TRIAL_INFO, STDOUT_FILE, STDERR_FILE)  # which it puts beside the settings of a trial
 """Settings of RLlib's older algorithms that its dictionaries always have, and that it would give to `training`."""
 
 
@@ -282,8 +283,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UnknownName: there is no such setting.
             UserError: nothing would read a value.
         """
-        changes = {attribute_of(name): value for name, value in config_dict.items()}
-        changes.pop(TRIAL_INFO, None)
+        changes = {attribute_of(name): value for name, value in config_dict.items() if name not in _OF_TUNE}
         self.multi_agent(**changes.pop("multiagent", {}))
         require_known(changes, vars(self))
         for name, value in changes.items():
