@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
@@ -119,12 +119,10 @@ class _Measuring:
 
     def of_duels(self, base: Path, view: View) -> dict[str, float]:
         """Return the figures of coder and tester together, and of the tester against known wrong programs."""
-        source, wanted = self.evaluation.duels or self.evaluation.tester, self.evaluation
-        if not source:
+        wanted = self.evaluation
+        if not (source := wanted.duels or wanted.tester):
             return {}
-        problems = load_problems(source)
-        if wanted.duel_problems:
-            problems = replace(problems, problems=problems.problems[: wanted.duel_problems])
+        problems = load_problems(source, limit=wanted.duel_problems or None)
         with (
             self._coder(problems) as coder,
             self._tester(self.models.tester, problems) as tester,

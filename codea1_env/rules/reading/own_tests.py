@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.python_text import TextBudget, UnreadableError, names_used, parse
+from codea1_env.python_text import TextBudget, UnreadableError, names_used
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS, may_be_imported_from
 from codea1_env.rules.reading.effects import heads_of
 from codea1_env.rules.reading.statements import DEFINITIONS, root_of
@@ -40,35 +40,28 @@ _STARTS_TEST = r"""
     | (?: print | {name} | {name}\(\)\.\w+ )[ ]*\(
 """
 _GOES_ON = (" ", "\t", "#", ")", "]", "}", "elif", "else", "except", "finally")
-_TRIES = 3
 
 
-def without_broken_tests(program: str, entry_point: str, budget: TextBudget) -> str:
-    """Return a program that is no Python up to the test at its end that makes it so; whole if there is none.
+def before_broken_test(text: str, entry_point: str, fault_line: int) -> str | None:
+    """Return what stands before the test at the end of a text that makes it no Python; None if there is none.
 
     A test begins in a line without a margin as asserts, prints, calls of the entry point, loops and the like do. Only
-    such tests may follow; they go with it. What is no Python for its size or depth stays whole.
+    such tests may follow; they go with it.
+
+    Args:
+        text: no Python.
+        entry_point: the function or method that is tested.
+        fault_line: where Python found the fault, from 1.
     """
     starts_test = re.compile(_STARTS_TEST.format(name=re.escape(read_entry_point(entry_point).name)), re.VERBOSE)
-    text = program
-    for _ in range(_TRIES):
-        try:
-            parse(text, budget)
-        except UnreadableError as error:
-            fault = error.line
-        else:
-            return text
-        lines, begins = text.split("\n"), []
-        for number, line in reversed([*enumerate(lines)]):
-            if starts_test.match(line):
-                begins.append(number)
-            elif line and not line.startswith(_GOES_ON):
-                break
-        first = next((number for number in begins if fault is not None and number < fault), None)
-        if first is None:
-            return program
-        text = "\n".join(lines[:first])
-    return program
+    lines = text.split("\n")
+    for number, line in reversed([*enumerate(lines)]):
+        if starts_test.match(line):
+            if number < fault_line:
+                return "\n".join(lines[:number])
+        elif line and not line.startswith(_GOES_ON):
+            break
+    return None
 
 
 def find_own_tests(program: str, tree: ast.Module, entry_point: str, budget: TextBudget) -> list[ast.stmt]:

@@ -26,10 +26,11 @@ from types import EllipsisType
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, free_names, parse
 from codea1_env.rules.reading.answers import Block, Fenced, without_margin
-from codea1_env.rules.reading.own_tests import find_own_tests, without_broken_tests, without_statements
+from codea1_env.rules.reading.own_tests import before_broken_test, find_own_tests, without_statements
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _BUILTINS = frozenset(dir(builtins))
+_TRIES = 3  # broken tests at a program's end
 _LACKING = ("\n    pass", "\n        pass")  # behind a declaration with nothing but comments
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 _ANY_CLASS = r"^[ \t]*class[ \t]+{name}[ \t]*[(\[:]"
@@ -59,34 +60,53 @@ def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> Progra
     """
     search = _Search(entry_point, budget)
     text = search.program(fenced)
-    tree, n_unreadable = search.tree(text) if entry_point else None, 0
-    if entry_point and tree is None:
-        shorter = without_broken_tests(text, entry_point, budget)
-        if shorter != text and search.mentions_definition(shorter):
-            text, tree, n_unreadable = shorter, search.tree(shorter), 1
-    tests = [] if tree is None else find_own_tests(text, tree, entry_point, budget)
-    return Program(_tidy(without_statements(text, tests) if tests else text), len(tests) + n_unreadable)
+    if not entry_point:
+        return Program(_tidy(text))
+    readable = search.without_broken_tests(text)
+    tree = search.tree(readable)
+    tests = [] if tree is None else find_own_tests(readable, tree, entry_point, budget)
+    return Program(_tidy(without_statements(readable, tests) if tests else readable), len(tests) + (readable != text))
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
     entry_point: str
     budget: TextBudget
-    _trees: dict[str, ast.Module | None] = field(default_factory=dict)
+    _known: dict[str, ast.Module | UnreadableError] = field(default_factory=dict)
+
+    def _read(self, text: str) -> ast.Module | UnreadableError:
+        if text not in self._known:
+            try:
+                self._known[text] = parse(text, self.budget)
+            except UnreadableError as error:
+                self._known[text] = error
+        return self._known[text]
 
     def tree(self, text: str) -> ast.Module | None:
         """Return the tree of a text; None if it does not parse."""
-        if text not in self._trees:
-            try:
-                self._trees[text] = parse(text, self.budget)
-            except UnreadableError:
-                self._trees[text] = None
-        return self._trees[text]
+        read = self._read(text)
+        return None if isinstance(read, UnreadableError) else read
+
+    def without_broken_tests(self, text: str) -> str:
+        """Return a program that is no Python without the tests at its end that make it so; whole if there are none.
+
+        What is no Python for its size or depth stays whole.
+        """
+        shorter = text
+        for _ in range(_TRIES):
+            read = self._read(shorter)
+            if not isinstance(read, UnreadableError):
+                return shorter if shorter == text or self._mentions_definition(shorter) else text
+            rest = None if read.line is None else before_broken_test(shorter, self.entry_point, read.line)
+            if rest is None:
+                break
+            shorter = rest
+        return text
 
     def program(self, fenced: Fenced) -> str:
         """Return the program with its own tests."""
         blocks = [block for block in fenced.blocks if block.may_be_python]
-        defining = [block for block in blocks if self.mentions_definition(block.text)]
+        defining = [block for block in blocks if self._mentions_definition(block.text)]
         whole = [block for block in defining if not self._is_stub(block.text)]
         if whole and len(blocks) == 1:  # most replies
             return whole[0].text
@@ -129,8 +149,7 @@ class _Search:
     def _best_block(self, blocks: list[Block]) -> Block:
         return next((block for block in reversed(blocks) if self._defines_something(block.text)), blocks[0])
 
-    def mentions_definition(self, text: str) -> bool:
-        """Whether a text defines the entry point, or seems to."""
+    def _mentions_definition(self, text: str) -> bool:
         if not self.entry_point:
             return False
         tree = self.tree(text)
@@ -145,7 +164,7 @@ class _Search:
     def _run_outside(self, text: str) -> _Run:
         """Return the best program outside the blocks; an empty text if there is none."""
         if self._defines_something(text):
-            return _Run(text, self.mentions_definition(text))
+            return _Run(text, self._mentions_definition(text))
         if not self.entry_point and self._code(text.split("\n")):  # a program need not define anything
             return _Run(text)
         runs = self._runs(text)
