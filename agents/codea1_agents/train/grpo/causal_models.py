@@ -7,7 +7,7 @@ the prompt is computed once, and its keys and values are repeated for each respo
 of a pass are one row in which each response sees its own prompt only; that needs no cache, which checkpointed layers do
 not have. Log-probabilities and entropies are computed from hidden states some tokens at a time: the logits of one
 response of 4,096 tokens at a vocabulary of 152,000 take 2.5 GB, and several times that with their gradients. The
-backward pass computes them again.
+backward pass computes them again, unless the output layer is frozen.
 
 **Sharding**: each learner holds its part of every parameter (FSDP2 of PyTorch), gathered when it is needed. The root of
 the sharding runs a `ResponsePass`, whose forward pass computes prompts, responses and logits in pieces. Backbone and
@@ -38,7 +38,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 from codea1_agents.models.model_files import loading_errors, model_digest, no_progress_bars, require_model
-from codea1_agents.train.grpo.attention_in_parts import NAME, Part
+from codea1_agents.models.processor_attention import NAME, Part
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
@@ -270,7 +270,7 @@ class Abilities:
     packs: bool
     """Whether it computes several responses in one row as each alone, under a mask of pairs of tokens."""
     attends_in_parts: bool
-    """Whether it also does so by `attention_in_parts`, which processors compute faster."""
+    """Whether it also does so by `processor_attention`, which processors compute faster."""
 
     @classmethod
     def of(cls, model: Any) -> Abilities:
@@ -497,12 +497,44 @@ def token_figures(
     kept_states, kept_tokens = states[mask], tokens[mask]
     size = logits_chunk_tokens or max(len(kept_tokens), 1)
     pieces = list(zip(kept_states.split(size), kept_tokens.split(size), strict=True))
-    if len(pieces) > 1 and torch.is_grad_enabled():
+    is_frozen = isinstance(head, torch.nn.Linear) and not any(each.requires_grad for each in head.parameters())
+    if is_frozen and not entropy_gradient and kept_states.requires_grad and torch.is_grad_enabled():
+        found = [_UnderFrozenHead.apply(*piece, head, temperature) for piece in pieces]
+    elif len(pieces) > 1 and torch.is_grad_enabled():
         found = [checkpoint(figures, *piece, use_reentrant=False) for piece in pieces]
     else:
         found = [figures(*piece) for piece in pieces]
     log_probs, entropies = (torch.cat(each) for each in zip(*found, strict=True))
     return TokenFigures(_padded(log_probs, mask), _padded(entropies, mask))
+
+
+class _UnderFrozenHead(torch.autograd.Function):
+    """Figures of tokens under an output layer that has no gradients, as in a training of adapters.
+
+    What a log-probability adds to the gradient of its state is known as soon as its logits are. So these are computed
+    once, and nothing of the size of a vocabulary is kept.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, tokens: Tensor, head: torch.nn.Linear, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and entropies (n,) of tokens (n,) by the states (n, H) that predict them."""
+        logits = head(states).float().div_(temperature)
+        log_probs = token_log_probs(logits, tokens)
+        spread = logits.sub_(logits.logsumexp(-1, keepdim=True))
+        probs = spread.exp()
+        entropies = -torch.linalg.vecdot(probs, spread)
+        slope = probs.neg_().scatter_add_(-1, tokens[:, None], torch.ones_like(probs[:, :1])).div_(temperature)
+        ctx.save_for_backward((slope.to(head.weight.dtype) @ head.weight).to(states.dtype))
+        ctx.mark_non_differentiable(entropies)
+        return log_probs, entropies
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of the states."""
+        (slope,) = ctx.saved_tensors
+        return (gradients[0][:, None] * slope).to(slope.dtype), None, None, None
 
 
 def token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:

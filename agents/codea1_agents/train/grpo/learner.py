@@ -176,8 +176,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     def _steps(self, module_id: str, config: Any, batch: Batch) -> list[list[dict[str, Tensor]]]:
         """Return the parts of each optimiser step of an epoch.
 
-        With `old_log_probs = "learner"` they hold these. Each epoch has the same parts, so the first ratios are
-        exactly 1.
+        With `old_log_probs = "learner"` those of later steps hold these; the first step's own passes compute the same
+        ones. Each epoch has the same parts, so the first ratios are exactly 1.
         """
         module = self._module[module_id].unwrapped()  # DDP's own forward pass would wait for the other learners
         limits = config.micro_batch_size, config.micro_batch_tokens
@@ -187,8 +187,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             micro_batches({name: column[numbers == number] for name, column in batch.items()}, budget)
             for number in numbers.unique().tolist()
         ]
-        if config.old_log_probs == "learner":
-            parts = list(chain.from_iterable(steps))
+        if config.old_log_probs == "learner" and len(steps) > 1:
+            parts = list(chain.from_iterable(steps[1:]))
             for part in parts:
                 part[Column.OLD_LOG_PROBS] = module.log_probs(part)
             if module.settings.sharded:  # each pass gathers parameters from all learners
@@ -196,7 +196,9 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                     module.log_probs(nothing_of(parts[0]))
         return steps
 
-    def _step(self, module_id: str, config: Any, parts: Sequence[Batch], *, is_first: bool = False) -> dict[str, float]:
+    def _step(
+        self, module_id: str, config: Any, parts: Sequence[dict[str, Tensor]], *, is_first: bool = False
+    ) -> dict[str, float]:
         module = self._module[module_id]
         optimizer = self.get_optimizer(module_id)
         optimizer.zero_grad(set_to_none=True)
@@ -207,6 +209,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             part = parts[number] if number < len(parts) else nothing_of(parts[0])
             with self._synced(module, is_last=number == n_passes - 1):
                 forward = module(part)
+                if config.old_log_probs == "learner":
+                    part.setdefault(Column.OLD_LOG_PROBS, forward[Column.LOG_PROBS].detach())
                 losses = self.compute_losses(fwd_out={module_id: forward}, batch={module_id: part})
                 (losses[module_id] * max(self.config.num_learners, 1)).backward()
             gap = _gap_figures(config, part, forward) if is_first else {}

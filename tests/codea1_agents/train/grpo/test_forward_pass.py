@@ -167,6 +167,26 @@ def test_pieces_change_neither_figures_nor_gradients(logits_chunk_tokens: int, e
         assert torch.allclose(one, other, atol=1e-5)  # sums of squares up to 10, in float32
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("logits_chunk_tokens", [0, 3])
+def test_an_output_layer_without_gradients_gives_the_same(logits_chunk_tokens: int, temperature: float) -> None:
+    draw, head = torch.Generator().manual_seed(3), torch.nn.Linear(WIDTH, VOCABULARY)
+    tokens = torch.randint(VOCABULARY, (N_ROWS, N_TOKENS), generator=draw)
+    weights = torch.randn(N_ROWS, N_TOKENS, generator=draw)
+    states = torch.randn(N_ROWS, N_TOKENS, WIDTH, generator=draw)
+    of_both = []
+    for has_gradient in (True, False):
+        head.requires_grad_(has_gradient)
+        own = states.clone().requires_grad_()
+        how = {"logits_chunk_tokens": logits_chunk_tokens, "temperature": temperature}
+        found = token_figures(own, head, tokens, MASK, **how)
+        (found.log_probs * weights).sum().backward()
+        of_both.append((found.log_probs.detach(), found.entropy.detach(), own.grad))
+    for trained, frozen in zip(*of_both, strict=True):
+        assert torch.allclose(trained, frozen, atol=1e-5)
+        assert float(trained.abs().max()) > 0.1
+
+
 def test_they_are_those_of_plain_torch_and_zero_on_padding() -> None:
     draw = torch.Generator().manual_seed(1)
     logits = torch.randn(N_ROWS, N_TOKENS, VOCABULARY, generator=draw)

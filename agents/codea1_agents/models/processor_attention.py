@@ -1,8 +1,11 @@
-"""Attention over a row of several responses that computes only the pairs of tokens that see each other.
+"""Attention that processors compute faster than `sdpa` as `transformers` calls it, with the same results.
 
-Under one mask for the whole row, a processor computes all pairs and drops most: in a row of 3,000 tokens that took 43 %
-of an update of a model of half a billion parameters. Here each prompt and each response is a part with attention of its
-own, and a response also sees its prompt. Elsewhere the mask stays.
+**A row of several responses**: under one mask for the whole row, a processor computes all pairs of tokens and drops
+most: in a row of 3,000 tokens that took 43 % of an update of a model of half a billion parameters. Here each prompt and
+each response is a part with attention of its own, and a response also sees its prompt. Elsewhere the mask stays.
+
+**One token a row**: without a mask, the keys of a group of heads are read once for each of them. With one they are read
+once for all, which halves the time of a token in rows of equal length.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-NAME = "sdpa_in_parts"
-"""Name of this attention among those of `transformers`. Without `parts` it is `sdpa`."""
+NAME = "sdpa_on_processors"
+"""Name of this attention among those of `transformers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,13 @@ class Part:
     """The tokens of another part of the row."""
 
 
-def attend_in_parts(
+def attend_on_processors(model: Any) -> None:
+    """Let a model use this attention if it is on a processor and would use `sdpa`."""
+    if model.device.type == "cpu" and model.config._attn_implementation == "sdpa":
+        model.set_attn_implementation(NAME)
+
+
+def attend(
     module: torch.nn.Module,
     query: Tensor,
     key: Tensor,
@@ -40,20 +49,22 @@ def attend_in_parts(
     parts: Sequence[Part] = (),
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """Return what `sdpa` returns under the mask of these parts, (1, n, heads, width), without its masked pairs.
+    """Return what `sdpa` returns, (rows, n, heads, width); of a row in parts, under their mask.
 
     Args:
         module: the attention layer.
-        query: (1, heads, n, width).
-        key: (1, key heads, n, width).
+        query: (rows, heads, n, width).
+        key: (rows, key heads, n before and now, width).
         value: the same.
         attention_mask: used without parts only.
-        parts: which follow each other and cover the row; (): any other batch.
+        parts: of one row, which follow each other and cover it; (): any other batch.
         settings: of `sdpa`.
     """
     if not parts:
-        found: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
-        return found
+        if query.shape[2] == 1 and attention_mask is None:
+            attention_mask = torch.ones(len(query), 1, 1, key.shape[2], dtype=torch.bool, device=query.device)
+        outcome: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
+        return outcome
     outputs = []
     for part in parts:
         keys, values, mask = key[:, :, part.tokens], value[:, :, part.tokens], None
@@ -66,5 +77,5 @@ def attend_in_parts(
     return torch.cat(outputs, dim=1), None
 
 
-AttentionInterface.register(NAME, attend_in_parts)
+AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, sdpa_mask)
