@@ -508,7 +508,7 @@ def token_figures(
     return TokenFigures(_padded(log_probs, mask), _padded(entropies, mask))
 
 
-class _UnderFrozenHead(torch.autograd.Function):
+class _UnderFrozenHead(torch.autograd.Function):  # type: ignore[misc]  # torch is not read
     """Figures of tokens under an output layer that has no gradients, as in a training of adapters.
 
     What a log-probability adds to the gradient of its state is known as soon as its logits are. So these are computed

@@ -20,6 +20,8 @@ CONTEXT_BYTES = 5 * 10**8
 """What CUDA itself takes of a GPU in each process: an assumption."""
 _LOGIT_BYTES = 16
 """Four float32 per logit exist at the same time in the backward pass."""
+_FROZEN_LOGIT_BYTES = 12
+"""Three under an output layer without gradients, all in the forward pass."""
 _NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -223,7 +225,7 @@ def kept_bytes(module: SizedModule) -> int:
     states = FLOAT * shape.hidden
     norm = 0 if settings.lora else states  # its input, if its weights train
     ends = batch.tokens * (states + norm + 2 * FLOAT * shape.head_size) + batch.replies * states
-    if not _has_parts(module):  # where logits have several parts, all are computed again
+    if not settings.lora and not _has_parts(module):  # where logits have several parts, all are computed again
         ends += FLOAT * batch.replies * shape.vocabulary + _casts(module, shape.head_weights)
     if settings.gradient_checkpointing:
         return ends + batch.tokens * shape.layers * states + batch.mask
@@ -266,7 +268,9 @@ def _head_bytes(module: SizedModule) -> int:
     """Return the most bytes of logits, and of the gradient of the output layer, which the parts add up."""
     replies, at_once, weights = module.batch.replies, module.settings.logits_chunk_tokens, module.shape.head_weights
     logits = min(at_once or replies, replies) * module.shape.vocabulary
-    head, sums = (0, 0) if module.settings.lora else (FLOAT * weights, module.compute_bytes * weights)
+    if module.settings.lora:
+        return _FROZEN_LOGIT_BYTES * logits + _casts(module, weights)
+    head, sums = FLOAT * weights, module.compute_bytes * weights
     if not _has_parts(module):
         return max((_LOGIT_BYTES - FLOAT) * logits, sums + head)
     return max(_LOGIT_BYTES * logits + _casts(module, weights) + head, sums + 2 * head)

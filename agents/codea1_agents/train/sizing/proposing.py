@@ -29,9 +29,11 @@ _OF_OPTIONS = ("agents.base", "agents.coder.model", "agents.tester.model")
 """Settings that a command names by options."""
 _TINY = 10_000_000
 """Models of fewer parameters are trained whole, on a processor."""
+_CHECKPOINTS = {f"agents.{role}.gradient_checkpointing": True for role in ROLES}
 _BATCHES: tuple[Mapping[str, Any], ...] = (
     {},
-    *({"rollout.sampling_batch_size": n, "training.micro_batch_tokens": 64 * n} for n in (32, 16, 8)),
+    {"rollout.sampling_batch_size": 32, "training.micro_batch_tokens": 2048},
+    *({"rollout.sampling_batch_size": n, "training.micro_batch_tokens": 64 * n, **_CHECKPOINTS} for n in (16, 8)),
 )
 """Changes of a preset, the fastest first."""
 _OWN_GB = 3.0

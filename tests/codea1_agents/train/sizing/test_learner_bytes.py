@@ -38,8 +38,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
         ({"gradient_checkpointing": True}, Rows(2, 64, 128)),
         (CHECKPOINTING, Rows(2, 64, 128)),
         ({**CHECKPOINTING, "lora": LoraSettings()}, Rows(2, 64, 128)),
+        ({"autocast": "bfloat16", "packing": True, "lora": LoraSettings()}, Rows(4, 96, 64, have_one_prompt=True)),
     ],
-    ids=["plain", "one row", "one prompt", "packed", "packed, one prompt", "checkpointing", "bfloat16", "lora"],
+    ids=[
+        "plain",
+        "one row",
+        "one prompt",
+        "packed",
+        "packed, one prompt",
+        "checkpointing",
+        "bfloat16",
+        "lora",
+        "laptop",
+    ],
 )
 def test_bytes_are_as_computed(options: dict[str, Any], rows: Rows, folder: str) -> None:
     if "lora" in options:

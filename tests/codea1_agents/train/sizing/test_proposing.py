@@ -93,7 +93,7 @@ def test_two_adapters_share_one_base_and_bfloat16_is_for_processors_that_have_it
     for model in models_of(config).values():
         assert model.shares_base
         assert model.lora
-        assert model.gradient_checkpointing
+        assert not model.gradient_checkpointing  # a third faster, where memory is enough
         assert (model.autocast == model.sampling_dtype == model.base_dtype == "bfloat16") is has_bfloat16
     assert proposal.size is not None
     (learner,) = [each for each in proposal.size.placement.processes if each.kind == "learner"]
