@@ -1,4 +1,4 @@
-"""Attention that processors compute faster than `sdpa` as `transformers` calls it, with the same results.
+"""What processors compute faster than as `transformers` calls it, with the same results.
 
 **A row of several responses**: under one mask for the whole row, a processor computes all pairs of tokens and drops
 most: in a row of 3,000 tokens that took 43 % of an update of a model of half a billion parameters. Here each prompt and
@@ -6,6 +6,9 @@ each response is a part with attention of its own, and a response also sees its 
 
 **One token a row**: without a mask, the keys of a group of heads are read once for each of them. With one they are read
 once for all, which halves the time of a token in rows of equal length.
+
+**The last token of a prompt** is a view of all, for which PyTorch copies a frozen output layer once a row: 1.6 seconds
+each at a vocabulary of 152,000. A copy of the view needs none.
 """
 
 from __future__ import annotations
@@ -33,10 +36,12 @@ class Part:
     """The tokens of another part of the row."""
 
 
-def attend_on_processors(model: Any) -> None:
-    """Let a model use this attention if it is on a processor and would use `sdpa`."""
+def prepare_for_processors(model: Any) -> None:
+    """Let a model sample faster if it is on a processor and would use `sdpa`. A second call does nothing."""
     if model.device.type == "cpu" and model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(NAME)
+        if (head := model.get_output_embeddings()) is not None:
+            head.register_forward_pre_hook(lambda _, states: (states[0].contiguous(),))
 
 
 def attend(

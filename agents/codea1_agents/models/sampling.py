@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from codea1_agents.models.processor_attention import attend_on_processors
+from codea1_agents.models.processor_attention import prepare_for_processors
 
 Rows: TypeAlias = Sequence[Sequence[int]]
 """Rows of token ids, or of the integers of seeds; they may differ in length."""
@@ -130,7 +130,7 @@ def stream_responses(
         ValueError: a prompt is empty, or the numbers of prompts and seeds differ.
     """
     require_prompts(prompts, seeds)
-    attend_on_processors(model)
+    prepare_for_processors(model)
     # Prompts of similar length share a batch, which saves padding. Equal prompts are adjacent and computed once.
     first: dict[tuple[int, ...], int] = {}
     keys = [(len(prompt), first.setdefault(tuple(prompt), position)) for position, prompt in enumerate(prompts)]

@@ -11,7 +11,7 @@ from tests.support.language_models import END, PAD, model_of_kind, tiny_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
-from codea1_agents.models import sampling  # noqa: E402
+from codea1_agents.models import processor_attention, sampling  # noqa: E402
 from codea1_agents.models.sampling import Response, SamplingRules, sample_responses, stream_responses  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
@@ -174,3 +174,22 @@ def test_top_p_keeps_the_most_probable_tokens_that_reach_it() -> None:
     found = sampled([prompt] * 400, seeds, model, max_tokens=1, top_p=0.05, micro_batch_size=1000)
     assert {response.tokens[0] for response in found} == set(probable.indices[:n_kept].tolist())
     assert n_kept < 30
+
+
+def test_processors_read_a_frozen_output_layer_once_and_keys_once_for_their_heads(monkeypatch: Any) -> None:
+    """PyTorch copies the layer once a row for states that are a view; `transformers` repeats no keys under a mask."""
+    model, are_whole, masks = tiny_model().requires_grad_(False), [], []
+    plain, equal = processor_attention.sdpa_attention_forward, [[3, 4, 5], [5, 4, 3]]
+
+    def attend(module: Any, query: Any, key: Any, value: Any, mask: Any, **settings: Any) -> Any:
+        masks.append(query.shape[2] > 1 or mask is not None)
+        return plain(module, query, key, value, mask, **settings)
+
+    monkeypatch.setattr(processor_attention, "sdpa_attention_forward", attend)
+    before = sampled(equal, SEEDS[:2], model)
+    head = model.get_output_embeddings()
+    head.register_forward_pre_hook(lambda _, states: are_whole.append(states[0].is_contiguous()))
+    assert sampled(equal, SEEDS[:2], model) == before
+    assert all(masks)
+    assert all(are_whole)
+    assert len(head._forward_pre_hooks) == 2
