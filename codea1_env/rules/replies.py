@@ -38,8 +38,9 @@ from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer, read_fences
 from codea1_env.rules.reading.direct_calls import is_direct_call
+from codea1_env.rules.reading.functions import holds_assert
 from codea1_env.rules.reading.statements import Places, read_statements, sources_of
-from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
+from codea1_env.rules.reading.strict_suites import SuiteReader
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 65_536
@@ -211,7 +212,7 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
         reader.read(pieces)
     reader.finish()
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
-        reader.reject(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
+        reader.rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
     return reader.cases, reader.rejections
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call, whole_number
 from codea1_env.rules.reading.lengths import TAKE_ITEMS, Lengths
-from codea1_env.rules.reading.statements import COMPREHENSIONS, nodes_in
+from codea1_env.rules.reading.statements import COMPREHENSIONS, arguments_in, nodes_in
 
 _CANCELLING_OPERATORS = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
 
@@ -103,8 +103,7 @@ class _CertainCalls:
                 displays = (ast.List, ast.Tuple)
                 return self._any([argument for argument in node.args if not isinstance(argument, displays)])
         runs = self._consumes_arguments(node.func)
-        values = (*node.args, *(keyword.value for keyword in node.keywords))
-        return self.is_certain(node.func) or any(self._argument(value, runs=runs) for value in values)
+        return self.is_certain(node.func) or any(self._argument(value, runs=runs) for value in arguments_in(node))
 
     def _argument(self, node: ast.expr, *, runs: bool) -> bool:
         match node:

@@ -27,7 +27,15 @@ from codea1_env.rules.reading.scopes import (
     OfFramework,
     Scope,
 )
-from codea1_env.rules.reading.statements import COMPREHENSIONS, DEFINITIONS, Piece, children_of, nodes_in, parsed
+from codea1_env.rules.reading.statements import (
+    COMPREHENSIONS,
+    DEFINITIONS,
+    Piece,
+    arguments_in,
+    children_of,
+    nodes_in,
+    parsed,
+)
 
 _METHODS = """
     add append appendleft byteswap cache_clear clear clear_flags clear_traps close difference_update discard extend
@@ -183,7 +191,7 @@ def _call(found: Effects, node: ast.Call) -> Iterable[ast.AST]:
         found.outside.update(*map(places_of, given))
         found.changes = True
     found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in node.keywords)
-    return (node.func, *node.args, *(keyword.value for keyword in node.keywords))
+    return (node.func, *arguments_in(node))
 
 
 def _is_repr(node: ast.expr) -> bool:
@@ -249,7 +257,7 @@ def _within(node: Any) -> Effects:
         inner.bound, inner.defined = set(), set()  # methods do not see them
     else:
         inner = effects_of(node.body if isinstance(node.body, list) else [node.body])
-        inner.hide([argument.arg for argument in arguments_of(node.args)])
+        inner.hide(parameters_of(node))
     found = effects_of(parts)
     found.add(inner)
     if isinstance(node, COMPREHENSIONS):
@@ -283,6 +291,17 @@ def arguments_of(given: ast.arguments) -> list[ast.arg]:
     """Return all parameters of a function."""
     named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     return [argument for argument in named if argument is not None]
+
+
+def parameters_of(node: Any) -> list[str]:
+    """Return the names of all parameters of the node of a function."""
+    return [argument.arg for argument in arguments_of(node.args)]
+
+
+def receiver_of(node: Any) -> str:
+    """Return the name of the object of a test's method; empty for other functions."""
+    first = parameters_of(node)[:1]
+    return first[0] if first and first[0] in RECEIVERS else ""
 
 
 def defaults_of(given: ast.arguments) -> list[tuple[ast.arg, ast.expr]]:
