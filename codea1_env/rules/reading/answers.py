@@ -43,7 +43,7 @@ _PYTHON = frozenset({"py", "py3", "python", "python3"})
 _OTHER_LANGUAGES = """
     bash bat c c# c++ cmd cmake console cpp cs csharp css csv diff docker dockerfile go haskell html http ini java
     javascript js json json5 jsonl jsx kotlin latex log lua make makefile markdown math matlab md mermaid out output
-    perl php plain plaintext powershell ps1 pycon python-repl r ruby rust scala sh shell shell-session sql stderr
+    perl php plain plaintext powershell ps1 r ruby rust scala sh shell shell-session sql stderr
     stdout swift terminal tex text toml traceback ts tsx txt typescript xml yaml yml zsh
 """
 _NOT_PYTHON = frozenset(_OTHER_LANGUAGES.split())
@@ -275,7 +275,7 @@ _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
 _LIKE_A_MARK = (
     *("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", " install ", "In ["),
-    *("\n!", "\n%", "  !", "  %", "\t!", "\t%"),
+    *("\n!", "\n%", "  !", "  %", "\t!", "\t%", "\n>>> ", ">>> assert"),
 )
 _ANSWER = re.compile(r"<answer>(?P<held>(?:(?!<answer>).)*?)(?:</answer>|(?=<answer>)|\Z)", re.DOTALL | re.IGNORECASE)
 _HOLDS_CODE = re.compile(
@@ -284,7 +284,7 @@ _HOLDS_CODE = re.compile(
 _NOTEBOOK_LINE = re.compile(
     r"^(?P<indent>[ \t]*)(?:(?:![ \t]*[a-zA-Z]|%{1,2}[a-zA-Z]\w*(?=[ \t]|$)"
     r"|(?:\$[ \t]+)?(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*"
-    r"|(?P<prompt>(?:In \[[\d* ]*\]:|\.{3,}:) ?)"
+    r"|(?P<prompt>(?:In \[[\d* ]*\]:|\.{3,}:) ?|(?:>>>|(?P<goes_on>\.\.\.))(?: |$))"
     r"|Out\[\d+\]:(?:[ \t]*\S[^\n]*(?:\n[ \t]+\S[^\n]*)*|(?:\n(?!In \[)[^\n]+)*))",
     re.MULTILINE,
 )
@@ -499,8 +499,12 @@ def _before_and_behind_answer(text: str, budget: TextBudget) -> Iterator[_Edit]:
 def _notebook_lines(text: str, budget: TextBudget) -> Iterator[_Edit]:
     if _NOTEBOOK_LINE.search(text) is None:
         return
-    spans, parts = _spans(text, budget), _Parts(text, budget)
+    spans, parts, next_line = _spans(text, budget), _Parts(text, budget), -1
     for match in _NOTEBOOK_LINE.finditer(text):
+        if match["prompt"] and (match["goes_on"] is None or match.start() == next_line):
+            next_line = text.find("\n", match.end()) + 1
+        elif match["goes_on"]:
+            continue
         if not (_within(match.start(), spans) or parts.is_code(match.start())):
             is_body = match["prompt"] is None and _OPENS_BODY.search(text, max(0, match.start() - _NEAR), match.start())
             yield _Edit(*match.span(), f"{match['indent']}pass") if is_body else _blanked(text, *match.span())

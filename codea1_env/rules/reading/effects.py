@@ -35,6 +35,7 @@ from codea1_env.rules.reading.statements import (
     children_of,
     nodes_in,
     parsed,
+    root_of,
 )
 
 _METHODS = """
@@ -96,6 +97,8 @@ class Effects:
     """Names, and attributes of classes, that it binds for other functions."""
     attributes: set[str] = field(default_factory=set)
     """Attributes of the object of a test that it binds."""
+    altered: set[str] = field(default_factory=set)
+    """Names of which it binds or changes an attribute, or a part of one."""
     changes: bool = False
     """Whether it may change the values of the names that it uses."""
     calls_unknown: bool = False
@@ -115,6 +118,7 @@ class Effects:
         self.defined |= part.defined
         self.outside |= part.outside
         self.attributes |= part.attributes
+        self.altered |= part.altered
         self.changes |= part.changes
         self.calls_unknown |= part.calls_unknown
         self.n_tests += part.n_tests
@@ -127,6 +131,7 @@ class Effects:
         self.calls_unknown |= not own.isdisjoint(self.called)
         self.names -= own | self.defined
         self.called -= own | self.defined
+        self.altered -= own | self.defined
         self.bound, self.defined = set(), set()
 
 
@@ -162,6 +167,8 @@ def _attribute(found: Effects, node: ast.Attribute) -> Iterable[ast.AST]:
     if receiver and not _is_of_framework(name):
         found.names.add(f"{receiver}.{name}")
     found.changes |= name in _CHANGING or not (is_load or receiver)
+    if not is_load or (name in _CHANGING and isinstance(thing, ast.Attribute)):
+        found.altered.add(root_of(thing))
     if not is_load:
         found.attributes.add(name)
         found.outside |= set() if receiver == "self" else places_of(name)
@@ -189,6 +196,7 @@ def _call(found: Effects, node: ast.Call) -> Iterable[ast.AST]:
         found.names |= set() if given else {_ANYTHING}
         found.attributes.update(given)
         found.outside.update(*map(places_of, given))
+        found.altered.update(map(root_of, node.args[:1]))
         found.changes = True
     found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in node.keywords)
     return (node.func, *arguments_in(node))
@@ -208,7 +216,9 @@ def _test(found: Effects, node: ast.Assert | ast.Try) -> Iterable[ast.AST]:
 
 
 def _change(found: Effects, node: ast.AST) -> Iterable[ast.AST]:
-    found.changes |= not isinstance(getattr(node, "ctx", None), ast.Load)
+    if not isinstance(getattr(node, "ctx", None), ast.Load):
+        found.changes = True
+        found.altered |= {root_of(node)} if isinstance(getattr(node, "value", None), ast.Attribute) else set()
     return children_of(node)
 
 
@@ -353,6 +363,7 @@ class Code:
                 found.names |= new
                 found.outside |= part.outside
                 found.attributes |= part.attributes
+                found.altered |= part.altered
                 found.changes |= part.changes or part.calls_unknown or not part.methods <= self._pure_methods
                 is_unknown = part.calls_unknown
                 if not _REACH_EVERYTHING.isdisjoint(part.names):

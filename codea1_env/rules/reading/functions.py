@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter
 
 from codea1_env.python_text import UnreadableError
 from codea1_env.rules.reading.effects import (
@@ -58,14 +58,27 @@ _DECLARES = re.compile(r"\b(?:global|nonlocal)\b")
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 
 
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A definition that is read after the statements around it."""
+
+    order: int
+    place: tuple[int, int, str]
+    """The text, the scope and the name."""
+    head: Statement
+    read: Callable[[], None]
+
+
 @dataclass(slots=True)
 class FunctionReader(SuiteRecord, ABC):
     """Reads definitions; `_body` reads what they hold."""
 
-    _late: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
-    """What is read after the statements of the module or of a function, with its place in their order."""
+    _late: list[_Late] = field(default_factory=list)
+    """What is read after the statements of the module or of a function."""
     _read: set[int] = field(default_factory=set)
     """The functions that have been read without arguments."""
+    _n_texts: int = 0
+    """How many texts have been read: blocks of a reply, each of which is a file."""
     _uncalled: dict[int, Helper] = field(default_factory=dict)
     _shared: dict[int, Value] = field(default_factory=dict)
     """The values of fixtures that several tests share."""
@@ -82,9 +95,17 @@ class FunctionReader(SuiteRecord, ABC):
         self._late = around
 
     def _read_late(self) -> None:
-        for _, read in sorted(self._late, key=itemgetter(0)):
-            read()
+        last = {(late.order, late.place): late for late in self._late}
+        for late in sorted(self._late, key=attrgetter("order")):
+            if last[late.order, late.place] is late:
+                late.read()
+            elif late.order != _SETUPS_FIRST and id(late.head) not in self._read:
+                self.reject(late.head, "a later definition takes its name")
         self._late.clear()
+
+    def _read_at(self, order: int, scope: Scope, head: Statement, read: Callable[[], None]) -> None:
+        """Read a definition later, unless another one takes its name in the scope where both stand."""
+        self._late.append(_Late(order, (self._n_texts, id(scope), _name_of(head.node)), head, read))
 
     def _read_uncalled(self, scope: Scope) -> None:
         """Read `check(candidate)` though nothing has called it; drop other functions that nothing calls."""
@@ -123,7 +144,7 @@ class FunctionReader(SuiteRecord, ABC):
         elif skip_reason:
             self.reject(head, skip_reason)
         else:
-            self._class(definition, scope.for_functions, nesting)
+            self._class(definition, scope, nesting)
 
     def _skip_reason(self, definition: Partial, scope: Scope, nesting: int) -> str:
         """Return why the asserts of a definition are not read; empty if they are."""
@@ -137,6 +158,7 @@ class FunctionReader(SuiteRecord, ABC):
 
     def _class(self, definition: Partial, scope: Scope, nesting: int) -> None:
         """Read the body of a class, and later its methods: first those that prepare each test, then the tests."""
+        place, scope = scope, scope.for_functions
         inner, methods = replace(scope.child(), is_class=True), list[Partial]()
         for piece in definition.body:
             head = piece.head if isinstance(piece, Partial) else piece
@@ -170,7 +192,7 @@ class FunctionReader(SuiteRecord, ABC):
             for n in ends:
                 self._run_unread(methods[n], for_methods)
 
-        self._late.append((_TESTS, read))
+        self._read_at(_TESTS, place, definition.head, read)
 
     def _run_unread(self, definition: Partial, scope: Scope) -> None:
         """Record what a function may do that runs, but is not read before what needs the names around it."""
@@ -197,7 +219,7 @@ class FunctionReader(SuiteRecord, ABC):
         helper = Helper(NOT_READ, detail, definition, around, optional, marks.is_fixture)
         is_used_by_all = marks.is_fixture and any("autouse" in ast.dump(mark) for mark in node.decorator_list)
         if is_used_by_all or not (marks.is_fixture or receiver or not _is_around_tests(node.name)):
-            self._late.append((_SETUPS_FIRST, partial(self._run_unread, definition, around)))
+            self._read_at(_SETUPS_FIRST, scope, head, partial(self._run_unread, definition, around))
         if marks.is_fixture:
             around.bind(node.name, helper)
             return
@@ -229,10 +251,7 @@ class FunctionReader(SuiteRecord, ABC):
         tables = self._rows_of_tables(marks.tables, scope, head)
 
         def read_rows(rows: Sequence[tuple[Table, Row]]) -> None:
-            inner = self._around_body(helper, missing, nesting)
-            if as_defined is not None:  # it may have been called at any time
-                changed = [name for name, value in around.names.items() if as_defined.get(name) is not value]
-                inner.unbind(set(changed) - {*missing, *helper.defaults}, "what follows a function", AliasGroup())
+            inner = self._around_body(helper, missing, as_defined, nesting)
             for table, row in rows:
                 _bind_columns(table, row, columns, inner)
             self._whole(definition.body, inner, nesting + 1)
@@ -246,14 +265,22 @@ class FunctionReader(SuiteRecord, ABC):
             if unread:
                 self.reject(head, unread)
                 if is_test:
-                    self._run_unread(definition, around)
+                    self._run_test_unread(helper, missing, nesting)
             elif not tables:
                 read_rows(())
             else:
                 self._each(definition, around, itertools.product(*tables), math.prod(map(len, tables)), read_rows)
 
         if tables is not None:
-            self._late.append((_TESTS if is_test else _LAST, read))
+            self._read_at(_TESTS if is_test else _LAST, scope, head, read)
+
+    def _run_test_unread(self, helper: Helper, missing: Sequence[str], nesting: int) -> None:
+        """Record what a test may do that is not read; a fixture of it may be another test's, too."""
+        fixtures = [name for name in missing if _is_fixture(helper.scope.look_up(name))]
+        effects = effects_of(parsed([helper.definition]))
+        effects.names |= {*fixtures}
+        inner = self._around_body(helper, fixtures, None, nesting)
+        self._record(effects, inner, first_line(helper.head), binds=False)
 
     def _rows_of_tables(
         self, tables: Sequence[Table], scope: Scope, head: Statement
@@ -264,10 +291,15 @@ class FunctionReader(SuiteRecord, ABC):
             self.reject(head, error.detail, error.reason)
             return None
 
-    def _around_body(self, helper: Helper, missing: Sequence[str], nesting: int) -> Scope:
+    def _around_body(
+        self, helper: Helper, missing: Sequence[str], as_defined: Mapping[str, Value] | None, nesting: int
+    ) -> Scope:
         """Return what the body of a function sees whose arguments are defaults and fixtures."""
         around = helper.scope
         inner = around.child(receiver_of(helper.head.node) or around.receiver)
+        if as_defined is not None:  # it may have been called at any time
+            changed = [name for name, value in inner.names.items() if as_defined.get(name) is not value]
+            inner.unbind(changed, "what follows a function", AliasGroup())
         inner.names.update(helper.defaults)
         for name in missing:
             inner.bind(name, self._fixture_value(around.look_up(name), around, nesting))
@@ -279,8 +311,11 @@ class FunctionReader(SuiteRecord, ABC):
         assert isinstance(node, ast.FunctionDef)
         by_position = [each.arg for each in (*node.args.posonlyargs, *node.args.args) if each.arg not in RECEIVERS]
         args = [each for argument in call.args for each in unpacked(argument)]
-        pairs = [*zip(by_position, args, strict=False), *((each.arg, each.value) for each in call.keywords)]
-        given = dict[str | None, ast.expr](pairs)
+        pairs: list[tuple[str | None, ast.expr]] = [
+            *zip(by_position, args, strict=False),
+            *((each.arg, each.value) for each in call.keywords),
+        ]
+        given = dict(pairs)
         fits = len(args) <= len(by_position) and len(given) == len(pairs)
         if not fits or any(isinstance(each, ast.Starred) for each in args) or node.args.vararg or node.args.kwarg:
             return False
@@ -291,7 +326,10 @@ class FunctionReader(SuiteRecord, ABC):
             return True
         self._read |= set() if given else {id(helper.head)}
         self._uncalled.pop(id(helper.head), None)
-        values = {**helper.defaults, **{name: self._value(each, scope, statement) for name, each in given.items()}}
+        values = {
+            **helper.defaults,
+            **{name: self._value(each, scope, statement) for name, each in given.items() if name},
+        }
         self._each(helper.definition, scope, [values], 1, lambda each: self._run(helper, each, scope, nesting))
         return True
 

@@ -265,7 +265,7 @@ class Scope:
     def shadow(self) -> Inlined | Imported | Unusable | None:
         """What the name of the entry point stands for if that is something else: a loop's variable, a parameter."""
         name = read_entry_point(self.entry_point).name
-        value = self.look_up(name) if name in self.names else None
+        value = self.look_up(name) if name in self.names or name in self.unsettled.names else None
         return None if value is ENTRY_POINT else value
 
     def place_of(self, node: ast.expr) -> str:

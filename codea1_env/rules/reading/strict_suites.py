@@ -129,8 +129,6 @@ class _Before:
 class SuiteReader(FunctionReader):
     """Collects cases and rejections from statements, in their order."""
 
-    _modules: set[str] = field(default_factory=set)
-    """The names of modules that can only be the program's."""
     _called: set[str] = field(default_factory=set)
     """Those of them whose entry point is called."""
     _before: _Before | None = None
@@ -138,10 +136,11 @@ class SuiteReader(FunctionReader):
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
         pieces = list(pieces)
-        self._modules |= program_modules(pieces)
-        if self._modules:
-            self._called |= call_members([*parsed(pieces)], self.defined_name, self._modules)
+        self.modules |= program_modules(pieces)
+        if self.modules:
+            self._called |= call_members([*parsed(pieces)], self.defined_name, self.modules)
         self.code.add(pieces)
+        self._n_texts += 1
         self._body(pieces, self.scope, 0)
 
     def finish(self) -> None:

@@ -71,6 +71,8 @@ class SuiteRecord:
     """The function or the class that the program must define."""
     code: Code = field(init=False)
     """All functions that are read; what they may change."""
+    modules: set[str] = field(default_factory=set)
+    """The names of modules that can only be the program's."""
     _n_rows: int = 0
     """How many bodies are being read for a row each."""
 
@@ -95,6 +97,9 @@ class SuiteRecord:
     def _record(self, effects: Effects, scope: Scope, by: str, *, binds: bool = True) -> AliasGroup:
         effects.bound.discard(self.defined_name)  # perhaps another definition: only the program's is run
         reached = self.code.reached(effects, scope, self.budget)
+        altered = (reached or effects).altered
+        if not altered.isdisjoint({self.defined_name, *self.modules}):
+            scope.unsettled.names[self.defined_name] = by  # the program is another one from now on
         if reached is None:
             scope.unsettled.all_by = by
             return AliasGroup()

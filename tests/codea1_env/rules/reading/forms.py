@@ -142,7 +142,17 @@ FORMS = (
         "f(1) => 1\nf(2) => 2",
         note="If every handler fails or prints.",
     ),
-    Form("Texts in JSON", '{"tests": ["assert f(1) == 1"]}', "f(1) => 1"),
+    Form(
+        "Texts in JSON, or in a list of Python",
+        '{"tests": ["assert f(1) == 1"]}\n["assert f(2) == 1"]\n[\'assert f(3) == 1\', \'assert f(',
+        "f(1) => 1\nf(2) => 1\nf(3) => 1",
+        note="There may be several, and the last one may be cut.",
+    ),
+    Form(
+        "Lines of the interpreter",
+        ">>> n = 1\n>>> for x in [n, 2]:\n...     assert f(x) == x\n...\n>>> assert f(3) == 4",
+        "f(1) => 1\nf(2) => 2\nf(3) => 4",
+    ),
     Form("Lists in prose", "1. `assert f(1) == 1` - smallest\n- assert f(2) == 4", "f(1) => 1\nf(2) => 4"),
 )
 
