@@ -272,6 +272,8 @@ _BEFORE_LINE = re.compile(
     rf"^(?:[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}|{_FEW_SHOT})", re.MULTILINE | re.IGNORECASE
 )
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
+_NEVER_PYTHON = re.compile(r"[ \t]*(?:<[|/\uff5c]|\[[/|])")
+_OPENS_INERT = frozenset("'\"#")
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
 _LIKE_A_MARK = (
     *("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", " install ", "In ["),
@@ -427,7 +429,13 @@ class _Parts:
         return ('"""' in before or "'''" in before) and has_open_quotes(before) and has_open_quotes(after)
 
     def is_code(self, position: int) -> bool:
-        """Whether a position stands in Python, where a tag can only be part of a literal or of a comment."""
+        """Whether a position stands in Python, outside of literals over several lines.
+
+        A tag can only be part of a literal or of a comment there, and most of them are no operators.
+        """
+        line = self.text[self.text.rfind("\n", 0, position) + 1 : position]
+        if _NEVER_PYTHON.match(self.text, position) and _OPENS_INERT.isdisjoint(line):
+            return False
         part = bisect_right(self._cuts, position)
         if part not in self._is_python:
             self._is_python[part] = _is_python(self.text[self._cuts[part - 1] : self._cuts[part]], self.budget)

@@ -15,6 +15,7 @@ from codea1_env.rules.reading.direct_calls import (
     encoded_prediction,
     is_call_of,
     is_direct,
+    makes_call,
     plain_call,
     raised_call,
     read_plain_case,
@@ -125,9 +126,9 @@ def _sides(claim: ast.expr, inlined: Inlined, entry_point: str) -> tuple[ast.exp
     if any("pytest" in statement for statement in inlined.bindings.values()):
         return None  # a tolerance is not a value
     left, right = sides_of_equality(claim) or (claim, claim)
-    if not calls_of(left, entry_point):
+    if not makes_call(left, entry_point):
         return right, left
-    return None if calls_of(right, entry_point) else (left, right)
+    return None if makes_call(right, entry_point) else (left, right)
 
 
 def _call_bool(claim: ast.expr, inlined: Inlined) -> ast.expr:

@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call, whole_number
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, makes_call, raised_call, whole_number
 from codea1_env.rules.reading.lengths import TAKE_ITEMS, Lengths
 from codea1_env.rules.reading.statements import COMPREHENSIONS, arguments_in, nodes_in
 
@@ -175,7 +175,7 @@ def _depends_on_call(node: ast.expr, entry_point: str) -> bool:
     """Whether each part that can decide the truth of `node` alone depends on a call."""
     parts = _deciding_parts(node)
     if parts is None:
-        return not isinstance(node, ast.Lambda | ast.GeneratorExp) and bool(calls_of(node, entry_point))
+        return not isinstance(node, ast.Lambda | ast.GeneratorExp) and makes_call(node, entry_point)
     return bool(parts) and all(_depends_on_call(part, entry_point) for part in parts)
 
 
@@ -214,8 +214,8 @@ def _is_truth_value(node: ast.expr) -> bool:
 
 
 def _compares_with_itself(condition: ast.expr, entry_point: str) -> bool:
-    return any(
-        any(_same(one, other) for other in others) and bool(calls_of(one, entry_point))
+    return len(calls_of(condition, entry_point)) > 1 and any(
+        any(_same(one, other) for other in others) and makes_call(one, entry_point)
         for node in nodes_in(condition)
         for one, others in _compared(node)
     )

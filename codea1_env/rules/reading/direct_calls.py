@@ -233,6 +233,11 @@ def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
     return [call for call in found if call is not None]
 
 
+def makes_call(node: ast.AST, entry_point: str) -> bool:
+    """Whether a tree calls `entry_point` by its name."""
+    return is_call_of(node, entry_point) or (not isinstance(node, ast.Constant) and bool(calls_of(node, entry_point)))
+
+
 def calls_in(expression: str, entry_point: str) -> tuple[str, ...]:
     """Return the calls of `entry_point` in an expression, as text."""
     return tuple(map(ast.unparse, calls_of(parse(expression), entry_point)))

@@ -158,11 +158,12 @@ class _Inliner:
                 self.formatted = True
             case ast.Starred():
                 self.allow_callables([node])
-            case ast.Constant(kind=str()):  # u'' equals ''
-                return ast.Constant(node.value)
             case ast.UnaryOp(op=ast.UAdd(), operand=ast.Constant(value=int() | float() | complex() as value)):
                 return ast.Constant(+value)  # so that f(+1) is the same case as f(1)
         return self._rebuilt(node, bound, level)
+
+    def _constant(self, node: ast.Constant, bound: frozenset[str], level: int) -> ast.expr:
+        return node if node.kind is None else ast.Constant(node.value)  # u'' equals ''
 
     def _call(self, node: ast.Call, bound: frozenset[str], level: int) -> ast.expr:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -457,6 +458,7 @@ _VISITORS: dict[type[ast.expr], Callable[[_Inliner, Any, frozenset[str], int], a
     ast.Attribute: _Inliner._attribute,
     ast.Call: _Inliner._call,
     ast.Compare: _Inliner._compare,
+    ast.Constant: _Inliner._constant,
     ast.Lambda: _Inliner._lambda,
     ast.Name: _Inliner._name,
     **dict.fromkeys(COMPREHENSIONS, _Inliner._comprehension),
