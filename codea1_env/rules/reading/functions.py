@@ -387,10 +387,7 @@ def holds_assert(pieces: Iterable[Piece]) -> bool:
     return any(
         (isinstance(piece, Broken) and piece.is_assert)
         or (isinstance(piece, Partial) and holds_assert(piece.body))
-        or (
-            isinstance(piece, Statement)
-            and (isinstance(piece.node, ast.Assert) or effects_of([piece.node]).n_tests > 0)
-        )
+        or (isinstance(piece, Statement) and effects_of([piece.node]).n_tests > 0)
         for piece in pieces
     )
 

@@ -12,7 +12,8 @@ These statements are read, in the order of the reply:
 - imports of pure modules; a case carries the imports that it needs. An import of the entry point itself has no effect.
 - asserts in functions and in methods, after all statements around them: a function sees the names of the module as they
   are then, not those of its class. What `setUp` and its like assign to `self` is known in each test. A function without
-  parameters that is called is read at its first call.
+  parameters that is called is read at its first call. Of two tests of one name in a block the later one is read: each
+  block is a file, and Python would run no other.
 - functions with tables (`parametrize`) and loops over literal tables: once for each row (`tables`).
 - calls of functions that the file defines, with their arguments in place of the parameters; `check(candidate)` is read
   even if nothing calls it. Parameters that are fixtures stand for what the fixture returns.
