@@ -361,7 +361,11 @@ def read_answer(reply: str, budget: TextBudget) -> Answer:
 
 
 def _may_be_wrapped(reply: str) -> bool:
-    if not reply.isascii() or reply.startswith(("analysis", "!", "%")) or any(map(reply.__contains__, _LIKE_A_MARK)):
+    if (
+        not reply.isascii()
+        or reply.startswith(("analysis", "!", "%", ">>> "))
+        or any(map(reply.__contains__, _LIKE_A_MARK))
+    ):
         return True
     return "<" in reply and _LIKE_A_TAG.search(reply) is not None
 
