@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from codea1_env.errors import UserError
 
-JUDGE_VERSION = 10
+JUDGE_VERSION = 11
 """Every change after which the same replies can get other verdicts increases it."""
 UNSTATED_JUDGE = 1
 """The version of files that state none: they are older than the first version number."""

@@ -15,6 +15,7 @@ decide whether two cases are the same.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import re
@@ -34,12 +35,14 @@ from codea1_env.facts.submissions import (
     Suite,
     TestCase,
 )
-from codea1_env.python_text import TextBudget
+from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer, read_fences
 from codea1_env.rules.reading.direct_calls import is_direct_call
+from codea1_env.rules.reading.functions import holds_assert
+from codea1_env.rules.reading.logical_lines import literals
 from codea1_env.rules.reading.statements import Places, read_statements, sources_of
-from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
+from codea1_env.rules.reading.strict_suites import SuiteReader
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 65_536
@@ -60,7 +63,8 @@ _LISTED = re.compile(
 )
 """An assert as an item of a list, in backticks or not, or in backticks at the start of a line."""
 
-_JSON = re.compile(r"^[ \t]*(?P<value>[\[{])", re.MULTILINE)
+_LIST = re.compile(r"^[ \t]*(?P<value>[\[{])", re.MULTILINE)
+_STATES_TEST = re.compile(r"(?:^|[;:])[ \t]*(?:self\.)?assert", re.MULTILINE)
 
 # Zero-width joiners are invisible, but emoji and several scripts need them.
 _CLAIMS = ("bool(", "raises(")  # whose value is a bool, so that an assert needs no other
@@ -202,7 +206,7 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
-        elif listed := _find_tests_in_json((*(block.text for block in fenced.blocks), answer.text)):
+        elif listed := _find_listed_tests((*(block.text for block in fenced.blocks), fenced.outside), reader.budget):
             reader.read(read_statements(listed, 1, reader.budget))
             reader.finish()
             return reader.cases, reader.rejections
@@ -211,28 +215,40 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
         reader.read(pieces)
     reader.finish()
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
-        reader.reject(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
+        reader.rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
     return reader.cases, reader.rejections
 
 
-def _find_tests_in_json(texts: Iterable[str]) -> str:
-    """Return the tests that are texts in a JSON value, one after the other; empty if there are none."""
-    found: list[str] = []
+def _find_listed_tests(texts: Iterable[str], budget: TextBudget) -> str:
+    """Return the tests that are texts in values of JSON, or of Python, one after the other; empty if there are none.
+
+    What is not a value is no fault: there may be several values, and the last one may be cut.
+    """
+    listed: list[str] = []
     for text in texts:
-        begin = _JSON.search(text)
-        try:
-            pending = [json.JSONDecoder().raw_decode(text, begin.start("value"))[0]] if begin else []
-        except (ValueError, RecursionError):
-            continue
-        while pending:
-            value = pending.pop()
-            if isinstance(value, str) and "assert" in value:
-                found.append(value)
-            elif isinstance(value, list | dict):
-                pending += [*(value.values() if isinstance(value, dict) else value)][::-1]
-        if found:
-            break
-    return "\n".join(found)
+        begin = _LIST.search(text)
+        values = text[begin.start("value") :] if begin is not None and "assert" in text else ""
+        for start, end in literals(values):
+            literal = values[start:end]
+            if "assert" in literal and _STATES_TEST.search(value := _value_of_literal(literal, budget)):
+                listed.append(value)
+    return "\n".join(listed)
+
+
+def _value_of_literal(literal: str, budget: TextBudget) -> str:
+    """Return the text that a literal of JSON or of Python is; empty for other ones."""
+    try:
+        return str(json.loads(literal))
+    except ValueError:
+        pass
+    try:
+        body = parse(literal, budget).body
+    except UnreadableError:
+        return ""
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str() as value))]:
+            return value
+    return ""
 
 
 def _code_of_item(item: re.Match[str]) -> str:

@@ -43,7 +43,7 @@ _PYTHON = frozenset({"py", "py3", "python", "python3"})
 _OTHER_LANGUAGES = """
     bash bat c c# c++ cmd cmake console cpp cs csharp css csv diff docker dockerfile go haskell html http ini java
     javascript js json json5 jsonl jsx kotlin latex log lua make makefile markdown math matlab md mermaid out output
-    perl php plain plaintext powershell ps1 pycon python-repl r ruby rust scala sh shell shell-session sql stderr
+    perl php plain plaintext powershell ps1 r ruby rust scala sh shell shell-session sql stderr
     stdout swift terminal tex text toml traceback ts tsx txt typescript xml yaml yml zsh
 """
 _NOT_PYTHON = frozenset(_OTHER_LANGUAGES.split())
@@ -272,10 +272,12 @@ _BEFORE_LINE = re.compile(
     rf"^(?:[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}|{_FEW_SHOT})", re.MULTILINE | re.IGNORECASE
 )
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
+_NEVER_PYTHON = re.compile(r"[ \t]*(?:<[|/\uff5c]|\[[/|])")
+_OPENS_INERT = frozenset("'\"#")
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
 _LIKE_A_MARK = (
     *("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", " install ", "In ["),
-    *("\n!", "\n%", "  !", "  %", "\t!", "\t%"),
+    *("\n!", "\n%", "  !", "  %", "\t!", "\t%", "\n>>> ", ">>> assert"),
 )
 _ANSWER = re.compile(r"<answer>(?P<held>(?:(?!<answer>).)*?)(?:</answer>|(?=<answer>)|\Z)", re.DOTALL | re.IGNORECASE)
 _HOLDS_CODE = re.compile(
@@ -284,7 +286,7 @@ _HOLDS_CODE = re.compile(
 _NOTEBOOK_LINE = re.compile(
     r"^(?P<indent>[ \t]*)(?:(?:![ \t]*[a-zA-Z]|%{1,2}[a-zA-Z]\w*(?=[ \t]|$)"
     r"|(?:\$[ \t]+)?(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*"
-    r"|(?P<prompt>(?:In \[[\d* ]*\]:|\.{3,}:) ?)"
+    r"|(?P<prompt>(?:In \[[\d* ]*\]:|\.{3,}:) ?|(?:>>>|(?P<goes_on>\.\.\.))(?: |$))"
     r"|Out\[\d+\]:(?:[ \t]*\S[^\n]*(?:\n[ \t]+\S[^\n]*)*|(?:\n(?!In \[)[^\n]+)*))",
     re.MULTILINE,
 )
@@ -359,7 +361,11 @@ def read_answer(reply: str, budget: TextBudget) -> Answer:
 
 
 def _may_be_wrapped(reply: str) -> bool:
-    if not reply.isascii() or reply.startswith(("analysis", "!", "%")) or any(map(reply.__contains__, _LIKE_A_MARK)):
+    if (
+        not reply.isascii()
+        or reply.startswith(("analysis", "!", "%", ">>> "))
+        or any(map(reply.__contains__, _LIKE_A_MARK))
+    ):
         return True
     return "<" in reply and _LIKE_A_TAG.search(reply) is not None
 
@@ -427,7 +433,13 @@ class _Parts:
         return ('"""' in before or "'''" in before) and has_open_quotes(before) and has_open_quotes(after)
 
     def is_code(self, position: int) -> bool:
-        """Whether a position stands in Python, where a tag can only be part of a literal or of a comment."""
+        """Whether a position stands in Python, outside of literals over several lines.
+
+        A tag can only be part of a literal or of a comment there, and most of them are no operators.
+        """
+        line = self.text[self.text.rfind("\n", 0, position) + 1 : position]
+        if _NEVER_PYTHON.match(self.text, position) and _OPENS_INERT.isdisjoint(line):
+            return False
         part = bisect_right(self._cuts, position)
         if part not in self._is_python:
             self._is_python[part] = _is_python(self.text[self._cuts[part - 1] : self._cuts[part]], self.budget)
@@ -499,8 +511,12 @@ def _before_and_behind_answer(text: str, budget: TextBudget) -> Iterator[_Edit]:
 def _notebook_lines(text: str, budget: TextBudget) -> Iterator[_Edit]:
     if _NOTEBOOK_LINE.search(text) is None:
         return
-    spans, parts = _spans(text, budget), _Parts(text, budget)
+    spans, parts, next_line = _spans(text, budget), _Parts(text, budget), -1
     for match in _NOTEBOOK_LINE.finditer(text):
+        if match["prompt"] and (match["goes_on"] is None or match.start() == next_line):
+            next_line = text.find("\n", match.end()) + 1
+        elif match["goes_on"]:
+            continue
         if not (_within(match.start(), spans) or parts.is_code(match.start())):
             is_body = match["prompt"] is None and _OPENS_BODY.search(text, max(0, match.start() - _NEAR), match.start())
             yield _Edit(*match.span(), f"{match['indent']}pass") if is_body else _blanked(text, *match.span())

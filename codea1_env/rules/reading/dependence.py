@@ -17,9 +17,9 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call, whole_number
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, makes_call, raised_call, whole_number
 from codea1_env.rules.reading.lengths import TAKE_ITEMS, Lengths
-from codea1_env.rules.reading.statements import COMPREHENSIONS, nodes_in
+from codea1_env.rules.reading.statements import COMPREHENSIONS, arguments_in, nodes_in
 
 _CANCELLING_OPERATORS = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
 
@@ -103,8 +103,7 @@ class _CertainCalls:
                 displays = (ast.List, ast.Tuple)
                 return self._any([argument for argument in node.args if not isinstance(argument, displays)])
         runs = self._consumes_arguments(node.func)
-        values = (*node.args, *(keyword.value for keyword in node.keywords))
-        return self.is_certain(node.func) or any(self._argument(value, runs=runs) for value in values)
+        return self.is_certain(node.func) or any(self._argument(value, runs=runs) for value in arguments_in(node))
 
     def _argument(self, node: ast.expr, *, runs: bool) -> bool:
         match node:
@@ -176,7 +175,7 @@ def _depends_on_call(node: ast.expr, entry_point: str) -> bool:
     """Whether each part that can decide the truth of `node` alone depends on a call."""
     parts = _deciding_parts(node)
     if parts is None:
-        return not isinstance(node, ast.Lambda | ast.GeneratorExp) and bool(calls_of(node, entry_point))
+        return not isinstance(node, ast.Lambda | ast.GeneratorExp) and makes_call(node, entry_point)
     return bool(parts) and all(_depends_on_call(part, entry_point) for part in parts)
 
 
@@ -215,8 +214,8 @@ def _is_truth_value(node: ast.expr) -> bool:
 
 
 def _compares_with_itself(condition: ast.expr, entry_point: str) -> bool:
-    return any(
-        any(_same(one, other) for other in others) and bool(calls_of(one, entry_point))
+    return len(calls_of(condition, entry_point)) > 1 and any(
+        any(_same(one, other) for other in others) and makes_call(one, entry_point)
         for node in nodes_in(condition)
         for one, others in _compared(node)
     )

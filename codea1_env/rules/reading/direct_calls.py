@@ -21,7 +21,7 @@ from codea1_env.facts.entry_points import EntryPoint, read_entry_point
 from codea1_env.facts.submissions import TestCase
 from codea1_env.python_text import MAX_DEPTH, UnreadableError, parse, write
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.reading.statements import Places, nodes_in
+from codea1_env.rules.reading.statements import Places, arguments_in, nodes_in
 
 _MAX_KEYS = 256  # keys that collide cost quadratic time
 _MAX_LITERAL = 4096  # characters, for the same reason
@@ -192,7 +192,7 @@ def is_direct(node: ast.expr, entry_point: str) -> bool:
     """`is_direct_call` for a tree."""
     if not is_call_of(node, entry_point) or not has_plain_keywords(node):
         return False
-    return _all_literal([*node.args, *(keyword.value for keyword in node.keywords)])
+    return _all_literal(arguments_in(node))
 
 
 def has_plain_keywords(node: ast.Call) -> bool:
@@ -231,6 +231,11 @@ def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
     calls = (part for part in nodes_in(node) if isinstance(part, ast.Call))
     found = (call if is_call_of(call, entry_point) else raised_call(call, entry_point) for call in calls)
     return [call for call in found if call is not None]
+
+
+def makes_call(node: ast.AST, entry_point: str) -> bool:
+    """Whether a tree calls `entry_point` by its name."""
+    return is_call_of(node, entry_point) or (not isinstance(node, ast.Constant) and bool(calls_of(node, entry_point)))
 
 
 def calls_in(expression: str, entry_point: str) -> tuple[str, ...]:

@@ -27,7 +27,16 @@ from codea1_env.rules.reading.scopes import (
     OfFramework,
     Scope,
 )
-from codea1_env.rules.reading.statements import COMPREHENSIONS, DEFINITIONS, Piece, children_of, nodes_in, parsed
+from codea1_env.rules.reading.statements import (
+    COMPREHENSIONS,
+    DEFINITIONS,
+    Piece,
+    arguments_in,
+    children_of,
+    nodes_in,
+    parsed,
+    root_of,
+)
 
 _METHODS = """
     add append appendleft byteswap cache_clear clear clear_flags clear_traps close difference_update discard extend
@@ -88,6 +97,8 @@ class Effects:
     """Names, and attributes of classes, that it binds for other functions."""
     attributes: set[str] = field(default_factory=set)
     """Attributes of the object of a test that it binds."""
+    altered: set[str] = field(default_factory=set)
+    """Names of which it binds or changes an attribute, or a part of one."""
     changes: bool = False
     """Whether it may change the values of the names that it uses."""
     calls_unknown: bool = False
@@ -107,6 +118,7 @@ class Effects:
         self.defined |= part.defined
         self.outside |= part.outside
         self.attributes |= part.attributes
+        self.altered |= part.altered
         self.changes |= part.changes
         self.calls_unknown |= part.calls_unknown
         self.n_tests += part.n_tests
@@ -119,6 +131,7 @@ class Effects:
         self.calls_unknown |= not own.isdisjoint(self.called)
         self.names -= own | self.defined
         self.called -= own | self.defined
+        self.altered -= own | self.defined
         self.bound, self.defined = set(), set()
 
 
@@ -154,6 +167,8 @@ def _attribute(found: Effects, node: ast.Attribute) -> Iterable[ast.AST]:
     if receiver and not _is_of_framework(name):
         found.names.add(f"{receiver}.{name}")
     found.changes |= name in _CHANGING or not (is_load or receiver)
+    if not is_load or (name in _CHANGING and isinstance(thing, ast.Attribute)):
+        found.altered.add(root_of(thing))
     if not is_load:
         found.attributes.add(name)
         found.outside |= set() if receiver == "self" else places_of(name)
@@ -181,9 +196,10 @@ def _call(found: Effects, node: ast.Call) -> Iterable[ast.AST]:
         found.names |= set() if given else {_ANYTHING}
         found.attributes.update(given)
         found.outside.update(*map(places_of, given))
+        found.altered.update(map(root_of, node.args[:1]))
         found.changes = True
     found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in node.keywords)
-    return (node.func, *node.args, *(keyword.value for keyword in node.keywords))
+    return (node.func, *arguments_in(node))
 
 
 def _is_repr(node: ast.expr) -> bool:
@@ -200,7 +216,9 @@ def _test(found: Effects, node: ast.Assert | ast.Try) -> Iterable[ast.AST]:
 
 
 def _change(found: Effects, node: ast.AST) -> Iterable[ast.AST]:
-    found.changes |= not isinstance(getattr(node, "ctx", None), ast.Load)
+    if not isinstance(getattr(node, "ctx", None), ast.Load):
+        found.changes = True
+        found.altered |= {root_of(node)} if isinstance(getattr(node, "value", None), ast.Attribute) else set()
     return children_of(node)
 
 
@@ -249,7 +267,7 @@ def _within(node: Any) -> Effects:
         inner.bound, inner.defined = set(), set()  # methods do not see them
     else:
         inner = effects_of(node.body if isinstance(node.body, list) else [node.body])
-        inner.hide([argument.arg for argument in arguments_of(node.args)])
+        inner.hide(parameters_of(node))
     found = effects_of(parts)
     found.add(inner)
     if isinstance(node, COMPREHENSIONS):
@@ -283,6 +301,17 @@ def arguments_of(given: ast.arguments) -> list[ast.arg]:
     """Return all parameters of a function."""
     named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     return [argument for argument in named if argument is not None]
+
+
+def parameters_of(node: Any) -> list[str]:
+    """Return the names of all parameters of the node of a function."""
+    return [argument.arg for argument in arguments_of(node.args)]
+
+
+def receiver_of(node: Any) -> str:
+    """Return the name of the object of a test's method; empty for other functions."""
+    first = parameters_of(node)[:1]
+    return first[0] if first and first[0] in RECEIVERS else ""
 
 
 def defaults_of(given: ast.arguments) -> list[tuple[ast.arg, ast.expr]]:
@@ -334,6 +363,7 @@ class Code:
                 found.names |= new
                 found.outside |= part.outside
                 found.attributes |= part.attributes
+                found.altered |= part.altered
                 found.changes |= part.changes or part.calls_unknown or not part.methods <= self._pure_methods
                 is_unknown = part.calls_unknown
                 if not _REACH_EVERYTHING.isdisjoint(part.names):

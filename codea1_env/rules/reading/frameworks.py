@@ -390,6 +390,9 @@ class _Folding(ast.NodeTransformer):
         made = rebuilt(node, self.visit)
         return made if made is node else placed(made, node)
 
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         found = self.generic_visit(node)
         match found:
@@ -586,7 +589,7 @@ def ends_test(node: ast.stmt) -> bool:
 
 def may_end_test(node: ast.stmt) -> bool:
     """Whether a statement holds a `return`, or a call that skips the rest."""
-    return any(
+    return not isinstance(node, ast.Assert) and any(
         isinstance(part, ast.Return)
         or (isinstance(part, ast.Call) and _last_name(part.func) in ("skip", "skipTest", "xfail"))
         for part in nodes_in(node)

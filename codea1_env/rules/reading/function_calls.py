@@ -18,6 +18,7 @@ from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.direct_calls import has_plain_keywords, is_call_of, is_direct, is_literal
 from codea1_env.rules.reading.effects import CHANGING_METHODS, effects_of
+from codea1_env.rules.reading.statements import arguments_in
 
 SOURCE_CALL = "source_call"
 """Attribute of the stand-in for the entry point: it sends the text of a closed call."""
@@ -73,8 +74,7 @@ class _Sending(ast.NodeTransformer):
 def _is_chain(node: ast.expr, entry_point: str) -> bool:
     if not isinstance(node, ast.Call) or not has_plain_keywords(node):
         return False
-    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    if not all(_is_sendable(argument, entry_point) for argument in arguments):
+    if not all(_is_sendable(argument, entry_point) for argument in arguments_in(node)):
         return False
     return is_call_of(node, entry_point) or _is_chain(node.func, entry_point)
 

@@ -19,7 +19,7 @@ from codea1_env.python_text import MAX_DEPTH, UnreadableError, parse, write
 from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, is_direct
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.scopes import AliasGroup, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import COMPREHENSIONS, children_of
+from codea1_env.rules.reading.statements import COMPREHENSIONS, arguments_in, children_of, nodes_in
 
 _MAY_BE_SKIPPED = (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
 _COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
@@ -103,8 +103,7 @@ def _apply(call: ast.Call, scope: Scope, text: str) -> None:
 
 
 def _names_in(call: ast.Call) -> list[str]:
-    parts = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return sorted({node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)})
+    return sorted({node.id for node in nodes_in(*arguments_in(call)) if isinstance(node, ast.Name)})
 
 
 def _is_mutable(value: object) -> bool:

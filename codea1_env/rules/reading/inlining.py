@@ -28,11 +28,20 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_imported_from,
 )
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
-from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTIONS, CHANGING_METHODS
+from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTIONS, CHANGING_METHODS, parameters_of
 from codea1_env.rules.reading.frameworks import has_one_object
 from codea1_env.rules.reading.lengths import TAKE_ITEMS
-from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import COMPREHENSIONS, placed, rebuilt, root_of
+from codea1_env.rules.reading.scopes import (
+    ENTRY_POINT,
+    INSTANCE,
+    AliasGroup,
+    Imported,
+    Inlined,
+    Scope,
+    Unusable,
+    not_read,
+)
+from codea1_env.rules.reading.statements import COMPREHENSIONS, arguments_in, placed, rebuilt, root_of
 
 _T = TypeVar("_T")
 
@@ -63,7 +72,7 @@ def inline_names(node: ast.expr, scope: Scope) -> Inlined:
     except RecursionError:  # MAX_DEPTH prevents it unless the caller's own stack is nearly full
         raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply") from None
     if inliner.changes and inliner.is_reused:
-        raise UnreadableError(RejectionReason.NOT_AN_ASSERT, "changes a value that it uses more than once")
+        raise not_read("changes a value that it uses more than once")
     if inliner.changes:
         inliner.aliases.invalidate("an expression that changes it")
         inliner.aliases = AliasGroup()
@@ -149,23 +158,24 @@ class _Inliner:
                 self.formatted = True
             case ast.Starred():
                 self.allow_callables([node])
-            case ast.Constant(kind=str()):  # u'' equals ''
-                return ast.Constant(node.value)
             case ast.UnaryOp(op=ast.UAdd(), operand=ast.Constant(value=int() | float() | complex() as value)):
                 return ast.Constant(+value)  # so that f(+1) is the same case as f(1)
         return self._rebuilt(node, bound, level)
 
+    def _constant(self, node: ast.Constant, bound: frozenset[str], level: int) -> ast.expr:
+        return node if node.kind is None else ast.Constant(node.value)  # u'' equals ''
+
     def _call(self, node: ast.Call, bound: frozenset[str], level: int) -> ast.expr:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in _INSPECTORS:
-            self.allow_callables((node.func, *node.args, *(keyword.value for keyword in node.keywords)))
+            self.allow_callables((node.func, *arguments_in(node)))
         entry_point = node.func if name == self.scope.entry_point else self._entry_point(node.func, bound)
         if entry_point is not None:
             if entry_point is node.func:
                 self._check_shadow()
             self.calls_entry_point = True
             if self.scope.functions:
-                self._allow_held_callables([*node.args, *(keyword.value for keyword in node.keywords)])
+                self._allow_held_callables(arguments_in(node))
             self._n_consumers += 1
             keywords = [ast.keyword(k.arg, self.visit(k.value, bound, level + 1)) for k in node.keywords]
             args = self._sequence(node.args, bound, level)
@@ -183,7 +193,7 @@ class _Inliner:
     def _check_shadow(self) -> None:
         shadow = self.scope.shadow
         if isinstance(shadow, Unusable):
-            raise UnreadableError(shadow.reason, shadow.detail)
+            raise shadow.error
         if shadow is not None:
             detail = f"{self.scope.entry_point!r} is a variable of the test here, so the program is not called"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
@@ -223,9 +233,9 @@ class _Inliner:
         if isinstance(value, Inlined):
             return self._insert(node, value, bound, level)
         if isinstance(value, Unusable):
-            raise UnreadableError(value.reason, value.detail)
+            raise value.error
         if value is None and name == self.scope.receiver:
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, "uses what reading does not know of the test's object")
+            raise not_read("uses what reading does not know of the test's object")
         if isinstance(value, Imported):
             self._check_use(value.full_name)
         self._note_use(name if value is None else value.full_name, name)
@@ -275,7 +285,7 @@ class _Inliner:
         if isinstance(value, Inlined):
             return self._insert(node, value, bound, level)
         if isinstance(value, Unusable):
-            raise UnreadableError(value.reason, value.detail)
+            raise value.error
         module = self._module(node.value, bound)
         if module:
             self._check_use(f"{module}.{node.attr}")
@@ -284,7 +294,7 @@ class _Inliner:
                 raise _forbidden(f"tests may not use '{module}.{node.attr}'")
             return placed(ast.Attribute(self._module_base(node.value, level + 1), node.attr, node.ctx), node)
         if self._full_name(node.value, bound) == "numpy.random":
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, DRAWN)
+            raise not_read(DRAWN)
         if not may_be_attribute(node.attr):
             if root_of(node) != self.scope.entry_point:
                 self.visit(node.value, bound, level + 1)  # that a thing is not read excuses what is taken of it
@@ -357,11 +367,7 @@ class _Inliner:
     def _lambda(self, node: ast.Lambda, bound: frozenset[str], level: int) -> ast.expr:
         self._check_callable(node, node)
         old = node.args
-        inner = bound | self._checked(
-            argument.arg
-            for argument in (*old.posonlyargs, *old.args, old.vararg, *old.kwonlyargs, old.kwarg)
-            if argument is not None
-        )
+        inner = bound | self._checked(parameters_of(node))
         arguments = ast.arguments(
             posonlyargs=old.posonlyargs,
             args=old.args,
@@ -423,7 +429,7 @@ class _Inliner:
             return ast.DictComp(key, value, generators)
         return type(node)(self.visit(node.elt, inner, level + 1), generators)
 
-    def _checked(self, names: Iterator[str]) -> frozenset[str]:
+    def _checked(self, names: Iterable[str]) -> frozenset[str]:
         bound = frozenset(names)
         for name in sorted(bound):
             if name == read_entry_point(self.scope.entry_point).name or name.startswith("__"):
@@ -452,6 +458,7 @@ _VISITORS: dict[type[ast.expr], Callable[[_Inliner, Any, frozenset[str], int], a
     ast.Attribute: _Inliner._attribute,
     ast.Call: _Inliner._call,
     ast.Compare: _Inliner._compare,
+    ast.Constant: _Inliner._constant,
     ast.Lambda: _Inliner._lambda,
     ast.Name: _Inliner._name,
     **dict.fromkeys(COMPREHENSIONS, _Inliner._comprehension),

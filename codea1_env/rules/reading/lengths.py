@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 from codea1_env.rules.reading.direct_calls import whole_number
@@ -25,7 +26,11 @@ class Lengths:
 
     def __init__(self, condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> None:
         self._bindings = bindings
-        self._bound = {entry_point} | effects_of([condition]).stored
+        self._condition, self._entry_point = condition, entry_point
+
+    @cached_property
+    def _bound(self) -> set[str]:
+        return {self._entry_point} | effects_of([self._condition]).stored
 
     def has_items(self, node: ast.expr) -> bool:
         """Whether `node` is an iterable that certainly has at least one item."""

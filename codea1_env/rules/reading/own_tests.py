@@ -22,6 +22,7 @@ from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, names_used
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS, may_be_imported_from
 from codea1_env.rules.reading.effects import heads_of
+from codea1_env.rules.reading.imports import imports_of
 from codea1_env.rules.reading.statements import DEFINITIONS, root_of
 
 _BUILTINS = SAFE_BUILTINS | {"getattr", "hasattr", "hash", "id", "input", "object", "print", "super", "type"}
@@ -125,11 +126,7 @@ class _Search:
                 for name in names:
                     self.data.setdefault(name, []).append(value or ast.Call(ast.Name("", ast.Load()), [], []))
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-                for alias in node.names:
-                    name = alias.name if alias.asname or module else alias.name.partition(".")[0]
-                    self.imported[alias.asname or name] = module + name
+            self.imported.update({named.name: named.full_name for named in imports_of(node)})
         self._reach({self.entry})
         self.called = self.read & self.own.keys()
         for node in self.tree.body:

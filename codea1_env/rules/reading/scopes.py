@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.python_text import TextBudget
+from codea1_env.python_text import TextBudget, UnreadableError
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.statements import Partial, Statement
 
+NOT_READ = RejectionReason.NOT_AN_ASSERT
+"""The reason for what reading leaves out, which is never an invalid test."""
 _OTHER_BUILTINS = frozenset(dir(builtins)) - SAFE_BUILTINS
 RECEIVERS = ("self", "cls")
 """Names of the object of a test's method."""
@@ -91,6 +93,11 @@ class Unusable:
     reason: RejectionReason
     detail: str
 
+    @property
+    def error(self) -> UnreadableError:
+        """What refuses an expression that needs the name."""
+        return UnreadableError(self.reason, self.detail)
+
 
 @dataclass(frozen=True, slots=True)
 class Unread(Unusable):
@@ -140,6 +147,16 @@ class Imported:
     statement: str
     full_name: str
     """Dotted name of the imported object, e.g. `numpy.linalg`."""
+
+
+def unknown(detail: str) -> Unusable:
+    """Return the value of a name of which reading knows nothing more than `detail`."""
+    return Unusable(NOT_READ, detail)
+
+
+def not_read(detail: str) -> UnreadableError:
+    """Return what refuses an expression that reading leaves out."""
+    return UnreadableError(NOT_READ, detail)
 
 
 ENTRY_POINT = Unusable(RejectionReason.FORBIDDEN_NAME, "a name of the entry point may only be called")
@@ -200,7 +217,7 @@ class Scope:
         """Record that code (`by`) may have bound names here, to what shares parts with a group of values."""
         for name in names:
             detail = f"{name!r} depends on something that was not read: {by}"
-            self.bind(name, Unread(RejectionReason.NOT_AN_ASSERT, detail, aliases))
+            self.bind(name, Unread(NOT_READ, detail, aliases))
 
     def chain(self) -> Iterator[Scope]:
         """Yield this scope and those around it."""
@@ -237,18 +254,18 @@ class Scope:
         """Return the value of `name`; None if the file does not define it."""
         value, unsettled = self.names.get(name), self.unsettled
         if isinstance(value, Inlined | PartlyUsable) and value.aliases is not None and value.aliases.invalidated_by:
-            return _unusable(f"{name!r} may have been changed by something else: {value.aliases.invalidated_by}")
+            return unknown(f"{name!r} may have been changed by something else: {value.aliases.invalidated_by}")
         if value is None and name in _OTHER_BUILTINS:
             return None  # what a test may not use in any case; that something may have bound it is no excuse
         if (unsettled.all_by or name in unsettled.names) and name and type(value) is not Unusable:
-            return _unusable(f"{name!r} may have been bound by {unsettled.all_by or unsettled.names[name]}")
+            return unknown(f"{name!r} may have been bound by {unsettled.all_by or unsettled.names[name]}")
         return value
 
     @property
     def shadow(self) -> Inlined | Imported | Unusable | None:
         """What the name of the entry point stands for if that is something else: a loop's variable, a parameter."""
         name = read_entry_point(self.entry_point).name
-        value = self.look_up(name) if name in self.names else None
+        value = self.look_up(name) if name in self.names or name in self.unsettled.names else None
         return None if value is ENTRY_POINT else value
 
     def place_of(self, node: ast.expr) -> str:
@@ -259,7 +276,3 @@ class Scope:
             case ast.Attribute(value=ast.Name(id=receiver), attr=name) if receiver == self.receiver:
                 return f"{receiver}.{name}"
         return ""
-
-
-def _unusable(detail: str) -> Unusable:
-    return Unusable(RejectionReason.NOT_AN_ASSERT, detail)

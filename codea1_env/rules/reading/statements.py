@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import is_
+from types import EllipsisType
 from typing import Any, TypeVar
 
 from codea1_env.facts.submissions import Span, Written
@@ -34,6 +35,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _CONTINUES = frozenset({"elif", "else", "except", "finally"})
 _COMPOUND = frozenset({"async", "for", "if", "match", "try", "while", "with"})
 _ASSERT = re.compile(r"\s*assert\b")
+_MAY_RUN = re.compile(r"[\w)\]\"'](?<!\bparam)\s*\(|:=")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -55,6 +57,19 @@ def nodes_in(*trees: ast.AST) -> list[ast.AST]:
     for node in nodes:
         nodes += children_of(node)
     return nodes
+
+
+def arguments_in(node: ast.AST) -> list[ast.expr]:
+    """Return the values that a call passes, by position and by keyword; none of other nodes."""
+    return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
+
+
+def is_no_op(node: ast.stmt) -> bool:
+    """Whether `node` is `pass`, `...` or a docstring."""
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant(value=str() | EllipsisType())):
+            return True
+    return False
 
 
 def root_of(node: ast.AST) -> str:
@@ -82,6 +97,14 @@ class Source:
         if end == node.lineno and text.isascii():  # column offsets count bytes
             return text[node.col_offset : node.end_col_offset]
         return text.strip()
+
+    def may_run(self, node: ast.expr) -> bool:
+        """Whether the source of `node` holds a call or a binding; its literals may hold what looks like one, too."""
+        return _MAY_RUN.search(self.text(node)) is not None
+
+    def statements(self, nodes: Iterable[ast.stmt]) -> tuple[Statement, ...]:
+        """Return nodes of this source as statements."""
+        return tuple(Statement(node, self) for node in nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +153,15 @@ class Partial:
 
 
 Piece = Statement | Broken | Partial
+
+
+def definition_of(piece: Piece) -> Partial:
+    """Return the function or class that a piece is."""
+    if isinstance(piece, Partial):
+        return piece
+    assert isinstance(piece, Statement)
+    assert isinstance(piece.node, DEFINITIONS)
+    return Partial(piece, piece.source.statements(piece.node.body))
 
 
 def parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
@@ -206,7 +238,7 @@ class _Recovery:
     budget: TextBudget
 
     def parsed(self, text: str, source: Source) -> list[Piece]:
-        return [Statement(node, source) for node in parse(text, self.budget, source.first_line).body]
+        return [*source.statements(parse(text, self.budget, source.first_line).body)]
 
     def pieces(self, lines: Sequence[str], first_line: int, nesting: int) -> Iterator[Piece]:
         for segment in segments("\n".join(lines)):

@@ -26,6 +26,7 @@ from types import EllipsisType
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, free_names, parse
 from codea1_env.rules.reading.answers import Block, Fenced, without_margin
+from codea1_env.rules.reading.imports import imports_of
 from codea1_env.rules.reading.own_tests import before_broken_test, find_own_tests, without_statements
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
@@ -217,9 +218,8 @@ def _defined(body: Iterable[ast.stmt]) -> set[str]:
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
             names.add(node.target.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names.update(alias.asname or alias.name for alias in node.names)
-        elif isinstance(node, ast.If | ast.Try):
+        names.update(named.name for named in imports_of(node))
+        if isinstance(node, ast.If | ast.Try):
             pending.extend([*node.body, *node.orelse])
     return names
 

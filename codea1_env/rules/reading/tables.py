@@ -28,6 +28,8 @@ from codea1_env.rules.reading.scopes import (
     PartlyUsable,
     Scope,
     Unusable,
+    not_read,
+    unknown,
 )
 
 Value = Inlined | Imported | Unusable
@@ -135,7 +137,7 @@ def bind_row(target: ast.expr, row: Row, scope: Scope) -> None:
                 detail = "a row of a table has other parts than the names it is given to"
                 for part in ast.walk(target):
                     if isinstance(part, ast.Name):
-                        scope.bind(part.id, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
+                        scope.bind(part.id, unknown(detail))
                 return
             for each, given in zip(targets, parts, strict=True):
                 bind_row(each, given, scope)
@@ -211,8 +213,8 @@ class Tables:
             return Tables(value.scope, self.fresh).rows(value.node)
         if not isinstance(value, Inlined):
             if isinstance(value, Unusable):
-                raise UnreadableError(RejectionReason.NOT_AN_ASSERT, value.detail)
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+                raise not_read(value.detail)
+            raise not_read(NO_TABLE)
         is_fresh = self.fresh or value.has_state
         return self._rows(value.node, lambda part: part_of(value, part, self.scope, fresh=is_fresh), in_file=False)
 
@@ -220,7 +222,7 @@ class Tables:
         args = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "start")]
         is_known = all(keyword.arg in _OPTIONS.get(name, ()) for keyword in node.keywords)
         if not is_known or not args or any(isinstance(argument, ast.Starred) for argument in args):
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+            raise not_read(NO_TABLE)
         numbers = [number for argument in args if (number := whole_number(argument)) is not None]
         if name == "range" and len(numbers) == len(args) <= 3:
             for number in range(*numbers) if numbers[2:] != [0] else ():
@@ -236,7 +238,7 @@ class Tables:
         elif name in _SAME_ITEMS and len(args) == 1:
             yield from self._rows(args[0], make, in_file=in_file)
         else:
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+            raise not_read(NO_TABLE)
 
     def _view(self, name: str, table: ast.expr, make: _Make, *, in_file: bool) -> Iterator[Row]:
         value = self.scope.look_up(self.scope.place_of(table)) if in_file and self.scope.place_of(table) else None
@@ -246,17 +248,17 @@ class Tables:
         if isinstance(value, Inlined):
             table, make = value.node, lambda part: part_of(value, part, self.scope, fresh=self.fresh)
         if not isinstance(table, ast.Dict) or name not in ("items", "keys", "values"):
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+            raise not_read(NO_TABLE)
         keys = [key for key in table.keys if key is not None]
         if len(keys) < len(table.keys):
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+            raise not_read(NO_TABLE)
         for key, item in _entries(keys, table.values):
             pair = (self._row(key, make), self._row(item, make))
             yield Row(None, make, pair) if name == "items" else pair[name == "values"]
 
 
 def _unread(_: ast.expr) -> Value:
-    return Unusable(RejectionReason.NOT_AN_ASSERT, "a row that a mark may keep from running")
+    return unknown("a row that a mark may keep from running")
 
 
 def _entries(keys: Sequence[ast.expr], items: Sequence[ast.expr]) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -276,7 +278,7 @@ def _items(table: ast.expr) -> Iterator[ast.expr]:
         case ast.Constant(value=str() as text):
             yield from map(ast.Constant, text)
         case _:
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
+            raise not_read(NO_TABLE)
 
 
 def _parts(row: Row, scope: Scope) -> Sequence[Row] | None:

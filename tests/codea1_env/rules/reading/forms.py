@@ -142,7 +142,16 @@ FORMS = (
         "f(1) => 1\nf(2) => 2",
         note="If every handler fails or prints.",
     ),
-    Form("Texts in JSON", '{"tests": ["assert f(1) == 1"]}', "f(1) => 1"),
+    Form(
+        "Texts in JSON or in lists",
+        '{"tests": ["assert f(1) == 1"]}\n[\'assert f(2) == 1\', \'assert f(',
+        "f(1) => 1\nf(2) => 1",
+    ),
+    Form(
+        "Lines of the interpreter",
+        ">>> for x in [1]:\n...     assert f(x)",
+        "bool(f(1)) => True",
+    ),
     Form("Lists in prose", "1. `assert f(1) == 1` - smallest\n- assert f(2) == 4", "f(1) => 1\nf(2) => 4"),
 )
 
@@ -150,11 +159,9 @@ _HEAD = """# Forms of tests
 
 <!-- Written by tests/codea1_env/rules/reading/forms.py; a test compares it. -->
 
-The strict reading takes these forms of tests from a suite. Left of `=>` stands the expression, right of it the
-predicted value; an assert that is not an equality is a property, whose value is True. Anything else is dropped with a
-reason and does not count as an invalid test. Rows beyond the number of cases that a suite may hold count as too many,
-and all texts of a reply share one budget. [rules.md](rules.md) says what happens to a case next. `TestCase.written`
-says where its input and its answer stand in the reply.
+The strict reading takes these forms of tests from a suite. Left of `=>` is the expression, right of it the
+predicted value: True unless the assert is an equality. Anything else is dropped with a reason and is no invalid test.
+[rules.md](rules.md) says what follows; `TestCase.written`, where input and answer stand.
 """
 
 

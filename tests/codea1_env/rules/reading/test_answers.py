@@ -101,6 +101,7 @@ INSIDE = [
     *TOKENS,
     *("</answer>", "<answer>", "<think>", "</think>", "\u201cquoted\u201d, it\u2019s", "\xa0", "\ufeff"),
     "<|channel|>final<|message|>",
+    ">>> assert f(1) == 1",
 ]
 
 

@@ -191,6 +191,37 @@ LIKE_PYTHON = {  # a suite, and what it gives to `f` where it is read; names tha
         "def test_b(a):\n    assert f(a) == 1",
         ["(2,)"],
     ),
+    "a fixture that a test without an assert changes": (
+        "import pytest\n@pytest.fixture(scope='module')\ndef a():\n    return [1]\n"
+        "def test_a(a, capsys):\n    a.append(2)\ndef test_b(a):\n    assert f(a) == 1",
+        [],
+    ),
+    "a fixture that is made anew": (
+        "import pytest\n@pytest.fixture\ndef a():\n    return [1]\n"
+        "def test_a(a):\n    a.append(2)\ndef test_b(a):\n    assert f(a) == 1",
+        ["([1],)"],
+    ),
+    "a test of the same name": ("def test():\n    assert f(1) == 1\ndef test():\n    assert f(2) == 1", ["(2,)"]),
+    "a method of the same name": (
+        f"{T}    def test(self):\n        assert f(1) == 1\n    def test(self):\n        assert f(2) == 1", ["(2,)"]
+    ),
+    "a class of the same name, and one elsewhere": (
+        f"{T}    def test_a(self):\n        assert f(1) == 1\n"
+        f"{T}    def test_b(self):\n        assert f(2) == 1\n"
+        "    class In:\n        def test(self):\n            assert f(3) == 1\n"
+        "class Other:\n    class In:\n        def test(self):\n            assert f(4) == 1",
+        ["(2,)", "(3,)", "(4,)"],
+    ),
+    "a helper of the same name": (
+        "def h():\n    assert f(1) == 1\nh()\ndef h():\n    assert f(2) == 1\nh()", ["(1,)", "(2,)"]
+    ),
+    "an attribute of the program": ("assert f(1) == 1\nf.calls = 3\nassert f(2) == 1", ["(1,)"]),
+    "a part of the program": ("f.memo['a'] = 3\nassert f(2) == 1", []),
+    "a list of the program": ("f.seen.append(3)\nassert f(2) == 1", []),
+    "a constant of the program's module": ("import solution\nsolution.LIMIT = 3\nassert f(2) == 1", []),
+    "a program that a function changes": ("def reset():\n    setattr(f, 'n', 0)\nreset()\nassert f(2) == 1", []),
+    "defaults of the program": ("f.__defaults__ = (3,)\nassert f(2) == 1", []),
+    "what the program returns": ("x = f(1)\nx.append(3)\nassert f(2) == 1", ["(2,)"]),
     "a random number": ("import random\nx = random.random()\nassert f(x) == 1", []),
     # These held.
     "an alias that grows": ("D = [1]\nE = D\nE += [2]\nassert f(D) == 1", []),
