@@ -326,10 +326,6 @@ class GoldenTests:
         self._limits_after: dict[tuple[Job, ...], tuple[Limits, ...]] = {}
         """For each of a problem's jobs, by the solution's jobs: they contain all that its time depends on."""
 
-    def jobs(self, problem: Problem, program: str) -> tuple[Job, ...]:
-        """Return the jobs of a program's first run."""
-        return golden_jobs(problem, program, SHORT)
-
     def results(self, runs: Sequence[GoldenRun]) -> list[tuple[GoldenResult, ...]]:
         """Return the results of programs that have run, after those that need more time have run again.
 
