@@ -188,7 +188,8 @@ class BookDatabase:
                 return self._open_once()
             except sqlite3.OperationalError as error:
                 # Switching to the log and repairs after a crash need exclusive access; SQLite does not wait for it.
-                if not _is_busy(error) or time.monotonic() > deadline:
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > deadline:
                     raise
             time.sleep(0.01)
 
@@ -324,10 +325,6 @@ def _check_place(path: Path, *, create: bool) -> None:
 def _is_writable(path: Path) -> bool:
     effective = os.access in os.supports_effective_ids
     return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _before_fork() -> None:

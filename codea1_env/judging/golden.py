@@ -22,7 +22,7 @@ from itertools import islice
 from codea1_env import values
 from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
-from codea1_env.judging.jobs import Terms, call_in_test, call_of, program_job
+from codea1_env.judging.jobs import Terms, call_of, program_job
 from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
@@ -224,7 +224,9 @@ def _cases(problem: Problem) -> list[GoldenCase]:
 
 
 def _calls(problem: Problem) -> list[Call]:
-    return [call_in_test(case.expression, case.imports, problem.entry_point) for case in _cases(problem)]
+    cases = _cases(problem)
+    are_direct = [is_direct_call(case.expression, problem.entry_point) for case in cases]
+    return [call_of(case.expression, case.imports, direct=it) for case, it in zip(cases, are_direct, strict=True)]
 
 
 def _expected_call(case: GoldenCase) -> Call:

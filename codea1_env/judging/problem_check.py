@@ -24,10 +24,11 @@ from codea1_env.judging.golden import (
     golden_runs,
     load_failure,
 )
-from codea1_env.judging.jobs import call_in_test, program_job
+from codea1_env.judging.jobs import call_of, program_job
 from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
 from codea1_env.problems.snippets import read_test, with_known_imports
 from codea1_env.python_text import TextBudget, free_names, parse
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.statements import DEFINITIONS
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
@@ -207,7 +208,7 @@ def _with_changes(
     found, jobs, positions = list(checks), [], []
     for position, (check, (problem, texts)) in enumerate(zip(checks, asked, strict=True)):
         if check.status in _ANSWERED and not problem.answers.accepts_others:
-            calls = [call_in_test(text, (), problem.entry_point) for text in texts]
+            calls = [call_of(text, (), direct=is_direct_call(text, problem.entry_point)) for text in texts]
             job = program_job(problem, problem.solution, calls, _INPUT_LIMITS)
             jobs += [job, replace(job, program=job.program + _OTHER_SEED * (not job.script), calls=job.calls[::-1])]
             positions.append(position)

@@ -27,7 +27,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError, of_type, one_of, whole_number
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.observations import judged_infos, turn_info
+from codea1_env.observations import judged_pairs_info, turn_info
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.records.closing import Closing
 from codea1_env.rounds.rounds import require_golden_tests
@@ -334,18 +334,29 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
         """
         self.last_round = judged
         self._round += 1
-        infos = judged_infos(judged, self.rules.tests_per_suite) if self.has_infos else {}
-        cut = {agent: {"truncated_chars": n} for agent, n in (n_cut or {}).items() if n and self.has_infos}
-        is_masked, is_last = judged.rewards.coder.masked, self._round >= self.max_cycles
-        self.rewards = {CODER: judged.rewards.coder.value, TESTER: judged.rewards.testers[0].value}
+        by_agent = {CODER: judged.rewards.coder, TESTER: judged.rewards.testers[0]}
+        is_masked, is_last = by_agent[CODER].masked, self._round >= self.max_cycles
+        self.rewards = {agent: reward.value for agent, reward in by_agent.items()}
         self.terminations = dict.fromkeys(self.agents, is_last and not is_masked)
         self.truncations = dict.fromkeys(self.agents, is_masked)
         if is_last or is_masked:
             self.agent_selection = CODER
         else:
             self._begin_round()
-        for agent in self.agents:
-            self.infos[agent] |= infos.get(role_of(agent), {}) | cut.get(agent, {})
+        if not self.has_infos:
+            return
+        (report,) = judged.report.candidates
+        info = judged_pairs_info(
+            [(report, report.suites[:1])],
+            {},
+            tests_per_suite=self.rules.tests_per_suite,
+            book_size=None if judged.book is None else judged.book.size,
+            masked=False,
+        )
+        for agent, reward in by_agent.items():
+            self.infos[agent] |= info | {"reward_parts": reward.weighted(), "masked": reward.masked}
+            if n_cut and n_cut.get(agent):
+                self.infos[agent]["truncated_chars"] = n_cut[agent]
 
     def _turn_info(self, agent: str) -> dict[str, Any]:
         if not self.has_infos:

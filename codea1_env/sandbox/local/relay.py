@@ -73,7 +73,7 @@ class Foresight:
             self._known.popitem(last=False)
 
 
-class Misled(Exception):
+class WrongForesight(Exception):
     """The program has answered, or would answer, more than may be kept or than the harness asks for."""
 
 
@@ -116,12 +116,12 @@ class ReadAhead:
         """Add the program's next answer.
 
         Raises:
-            Misled: the answers that the harness has not asked for are too large to be kept.
+            WrongForesight: the answers that the harness has not asked for are too large to be kept.
         """
         self.answers.append(Answered(self.asked.popleft(), frame, outcome))
         self._n_bytes += len(frame.payload)
         if self._n_bytes > _MOST_BYTES and (self.asked or len(self.answers) > 1):
-            raise Misled
+            raise WrongForesight
 
     def take(self) -> list[Answered]:
         """Return the answers that the harness gets together: values, or one that is none."""
@@ -192,7 +192,7 @@ class Relay:
 
         Raises:
             WireError: the harness sends an expression that the job does not have.
-            Misled: the program has answered calls that the harness does not make.
+            WrongForesight: the program has answered calls that the harness does not make.
         """
         if arguments[:1] == b'"' and arguments not in self._source_calls:
             raise WireError("a source call that the job does not have")
@@ -203,14 +203,14 @@ class Relay:
             ahead.ask(arguments)
             return [*ahead.asked]
         if self._has_left_answers or not ahead.is_expected(arguments):
-            raise Misled
+            raise WrongForesight
         return []
 
     def answer(self, frame: Frame, outcome: Outcome) -> bool:
         """Take the program's next answer; return whether it has answered all that it was asked.
 
         Raises:
-            Misled: see `ReadAhead.answer`.
+            WrongForesight: see `ReadAhead.answer`.
         """
         self._ahead.answer(frame, outcome)
         return not self._ahead.asked

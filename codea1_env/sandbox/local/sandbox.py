@@ -85,7 +85,8 @@ class LocalSandbox(Closing):
             tiers = _acceptable(require, allow_weak)
         for tier in tiers or ("",):
             _check_tier(tier)
-        self._n_workers = workers or _n_usable_cores()
+        n_cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        self._n_workers = workers or n_cores
         self._packages = tuple(packages)
         self._tiers = tuple(tiers)
         self._kinds = _Kinds(self._packages)
@@ -154,7 +155,8 @@ class LocalSandbox(Closing):
             finally:
                 del refusal, batch  # its traceback would hold all reports until garbage is collected
         if batch.error:
-            raise SandboxError(batch.error + self._advice(scheduler))
+            is_refused = scheduler.pool.is_refused and scheduler.pool.tier in TIERS
+            raise SandboxError(batch.error + (_alternative(self._tiers) if is_refused else ""))
         return [report for report in batch.reports if report is not None]
 
     def oldest(self) -> tuple[str, float] | None:
@@ -182,10 +184,6 @@ class LocalSandbox(Closing):
     def _new_scheduler(self) -> Scheduler:
         """Return the scheduler that runs the jobs; subclasses override this."""
         return Scheduler(self._n_workers, self._tiers)
-
-    def _advice(self, scheduler: Scheduler) -> str:
-        """Return the end of an error message: which weaker tier is available, if any."""
-        return _alternative(self._tiers) if scheduler.pool.is_refused and scheduler.pool.tier in TIERS else ""
 
     def _probed(self) -> Scheduler:
         scheduler = self._started()
@@ -273,10 +271,6 @@ def shared_sandbox() -> LocalSandbox:
 def _after_fork() -> None:
     for sandbox in list(_INSTANCES):
         sandbox._forget()
-
-
-def _n_usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _site_folder(name: str) -> str | None:

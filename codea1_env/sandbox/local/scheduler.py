@@ -380,7 +380,10 @@ class Scheduler:
             del self._owner[notice.child]
             self._advance(running, lambda: execution.on_exit(process, notice))
         elif notice.op == Op.CPU:
-            self._note_sleep(running, notice)
+            now = monotonic()
+            share = (notice.cpu_us - running.measured_us) / 1e6 / max(now - running.measured_at, 1e-3)
+            running.is_asleep = share < _ASLEEP_SHARE
+            running.measured_us, running.measured_at = notice.cpu_us, now
             process.pid, process.is_cpu_requested = notice.pid, False
 
             def waited_s() -> float | None:
@@ -390,12 +393,6 @@ class Scheduler:
 
             is_retry = running.ticket.attempt > 1
             self._advance(running, lambda: execution.on_cpu(process, notice.cpu_us, waited_s, is_retry))
-
-    def _note_sleep(self, running: _Running, notice: Notice) -> None:
-        now = monotonic()
-        share = (notice.cpu_us - running.measured_us) / 1e6 / max(now - running.measured_at, 1e-3)
-        running.is_asleep = share < _ASLEEP_SHARE
-        running.measured_us, running.measured_at = notice.cpu_us, now
 
     def _advance(self, running: _Running, step: Callable[[], None]) -> None:
         """Do one step of a job; then retry it, settle it, or watch its processes."""
@@ -493,15 +490,13 @@ class Scheduler:
         for running in list(self._running):
             if running not in self._running:
                 continue  # just removed with its worker
-            if running.ticket.batch.is_cancelled or self._lingers(running, now):
+            if running.execution.is_done and not running.done_at:
+                running.done_at = now
+            lingers = running.done_at and now - running.done_at > _LINGER_S
+            if running.ticket.batch.is_cancelled or lingers:
                 running.execution.abort()
             elif not running.execution.is_done:
                 self._measure(running, now)
-
-    def _lingers(self, running: _Running, now: float) -> bool:
-        if running.execution.is_done and not running.done_at:
-            running.done_at = now
-        return bool(running.done_at) and now - running.done_at > _LINGER_S
 
     def _measure(self, running: _Running, now: float) -> None:
         execution = running.execution
