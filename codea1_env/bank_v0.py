@@ -128,7 +128,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
         n_problems = len(self.bank.problems)
         seen = np.zeros(n_problems + self.bank.bank.n_programs, np.float32)
         seen[self._position] = 1.0
-        if self.known(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
+        if self.require_agent(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0
         return seen
 

@@ -187,13 +187,13 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "observation") not in self._spaces:
-            self._spaces[self.known(agent), "observation"] = observation_space(1)
+            self._spaces[self.require_agent(agent), "observation"] = observation_space(1)
         return self._spaces[agent, "observation"]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "action") not in self._spaces:
-            self._spaces[self.known(agent), "action"] = action_space()
+            self._spaces[self.require_agent(agent), "action"] = action_space()
         return self._spaces[agent, "action"]
 
     def reset(
@@ -204,7 +204,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         A seed restarts everything random; without one, the random stream continues.
         """
         self.require_open()
-        tree = self._choose_tree(seed, self._source.checked(options or {}))
+        tree = self._choose_tree(seed, self._source.check_options(options or {}))
         self._rounds, self._place = self.referee.open([tree], self.round_options), 0
         self._sent: list[Action] | None = None
         self.tree = tree
@@ -272,7 +272,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def _choose_tree(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
         self._keeps_book = options.get("tree") is None
         if not self._keeps_book:
-            self._source.seeded(seed)
+            self._source.seed(seed)
             tree = of_type("reset option tree", options["tree"], Tree)
             own = (self.n_candidates, self.n_suites, self.suites_per)
             if (tree.n_candidates, tree.n_suites, tree.suites_per) != own:
@@ -284,7 +284,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             self.n_candidates,
             self.n_suites,
             self.suites_per,
-            self._source.replayed(episode),
+            self._source.read_replays(episode),
             name=episode.id,
             seed=(episode.number,),
         )

@@ -11,7 +11,7 @@ from codea1_env.errors import SandboxError
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 from codea1_env.rules.replies import read_suite
 from codea1_env.sandbox.interface import Sandbox
 
@@ -56,9 +56,9 @@ def _word(report: CandidateReport, suite: SuiteReport) -> str:
 def _forgeries(attack: HostileCandidate, report: CandidateReport, words: Sequence[str]) -> Iterator[str]:
     for line, truth, word in zip(attack.asserts, attack.truth, words, strict=True):
         if truth is Truth.FAILS and word == Verdict.PASSED:
-            yield f"{shortened(line, _MAX_SHOWN)} is passed"
+            yield f"{shorten(line, _MAX_SHOWN)} is passed"
         if truth is Truth.PASSES and word in list(Verdict) and Verdict(word).is_failure:
-            yield f"{shortened(line, _MAX_SHOWN)} is failed ({word})"
+            yield f"{shorten(line, _MAX_SHOWN)} is failed ({word})"
     if attack.golden and (report.golden_pass_rate or 0.0) * len(attack.golden) > attack.n_golden:
         yield f"it passes {report.golden_pass_rate:.0%} of the golden tests"
 
@@ -68,7 +68,7 @@ def _faults(attack: HostileCandidate, report: CandidateReport, words: Sequence[s
         yield "it counts as the sandbox's own failure"
     for line, truth, word in zip(attack.asserts, attack.truth, words, strict=True):
         if not _is_true(truth, word):
-            yield f"{shortened(line, _MAX_SHOWN)} is {word}, but the truth is {truth}"
+            yield f"{shorten(line, _MAX_SHOWN)} is {word}, but the truth is {truth}"
     if attack.golden and report.golden_pass_rate != attack.n_golden / len(attack.golden):
         yield f"its golden pass rate is {report.golden_pass_rate}"
 

@@ -81,7 +81,7 @@ class Surroundings:
         before = self._before
         new = sorted(now.processes - before.processes)
         n_more = len(new) - len(before.processes - now.processes)
-        found = [f"process {_described(pid)} still runs" for pid in new] if n_more > 0 else []
+        found = [f"process {_describe_process(pid)} still runs" for pid in new] if n_more > 0 else []
         found += [f"something listens at {address}" for address in _listening(now.sockets - before.sockets)]
         return found + [f"{path} was left" for path in sorted(now.files - before.files)]
 
@@ -121,7 +121,7 @@ def _our_processes() -> frozenset[int]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    for entry in _numbered("/proc"):
+    for entry in _list_numbers("/proc"):
         try:
             state, parent, *_ = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()
         except (OSError, ValueError):  # it has just ended
@@ -146,12 +146,12 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _described(pid: int) -> str:
+def _describe_process(pid: int) -> str:
     command = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
     return f"{pid} ({command.strip()[:60]})"
 
 
-def _numbered(folder: str) -> list[str]:
+def _list_numbers(folder: str) -> list[str]:
     try:
         return [entry for entry in os.listdir(folder) if entry.isdecimal()]
     except OSError:
@@ -176,7 +176,7 @@ def _listening(sockets: Collection[str]) -> Iterator[str]:
 
 def _held_sockets(processes: Iterable[int]) -> Iterator[str]:
     for pid in processes:
-        for fd in _numbered(f"/proc/{pid}/fd"):
+        for fd in _list_numbers(f"/proc/{pid}/fd"):
             try:
                 target = os.readlink(f"/proc/{pid}/fd/{fd}")
             except OSError:

@@ -92,10 +92,10 @@ def build_bank(
     builder = _Builder(recipe, context, rules)
     if any(":" in spec for spec in recipe.agents):
         cache = None
-    return Bank(chosen.name, tuple(_cached(problem, builder, cache) for problem in chosen))
+    return Bank(chosen.name, tuple(_read_or_build(problem, builder, cache) for problem in chosen))
 
 
-def _cached(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
+def _read_or_build(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
     if cache is None:
         return builder.bank(problem)
     digest = builder.digest(problem)

@@ -49,7 +49,7 @@ def judge_bank(
     missing = [position for position, report in enumerate(found) if report is None]
     for start in range(0, len(missing), _PROBLEMS_AT_ONCE):
         chunk = missing[start : start + _PROBLEMS_AT_ONCE]
-        for position, report in zip(chunk, _judged([bank.problems[p] for p in chunk], referee), strict=True):
+        for position, report in zip(chunk, _judge_until_known([bank.problems[p] for p in chunk], referee), strict=True):
             found[position] = report
             if cache is not None:
                 cache.keep(names[position], report)
@@ -59,11 +59,11 @@ def judge_bank(
     return JudgedBank(bank, rules, tuple(judged))
 
 
-def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+def _judge_until_known(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     reports: dict[int, ProblemReport] = {}
     for _ in range(_TRIES):
         left = [position for position in range(len(banks)) if position not in reports]
-        found = zip(left, _tried([banks[position] for position in left], referee), strict=True)
+        found = zip(left, _judge_once([banks[position] for position in left], referee), strict=True)
         reports |= {position: report for position, report in found if _is_known(report)}
     failed = [bank.problem.id for position, bank in enumerate(banks) if position not in reports]
     if failed:
@@ -71,7 +71,7 @@ def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemRepor
     return [reports[position] for position in range(len(banks))]
 
 
-def _tried(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+def _judge_once(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     """Return one report per problem: every program with every suite, each pair as a separate round."""
     trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
     rounds = referee.open(trees)

@@ -107,9 +107,9 @@ class BookDatabase:
         self._connection: sqlite3.Connection | None = None
         self._finalizer: weakref.finalize[[], BookDatabase] | None = None
         self._closed = False
-        with _process_lock, self._explained():
+        with _process_lock, self._explain_errors():
             _databases.add(self)
-            self._connected()
+            self._connect()
 
     @property
     def place(self) -> str:
@@ -126,17 +126,17 @@ class BookDatabase:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with _process_lock, self._explained():
-            connection = self._connected()
+        with _process_lock, self._explain_errors():
+            connection = self._connect()
             with _within(connection, begin):
                 yield connection
 
     def snapshot(self) -> bytes:
         """Return the whole database as the bytes of a database file."""
-        with _scratch_file() as file, _process_lock, self._explained():
+        with _scratch_file() as file, _process_lock, self._explain_errors():
             image = sqlite3.connect(file)
             try:
-                self._connected().backup(image)
+                self._connect().backup(image)
             finally:
                 image.close()
             return file.read_bytes()
@@ -152,8 +152,8 @@ class BookDatabase:
             image = sqlite3.connect(file, isolation_level=None)
             try:
                 _check_snapshot(image)
-                with _process_lock, self._explained():
-                    image.backup(self._connected())
+                with _process_lock, self._explain_errors():
+                    image.backup(self._connect())
             finally:
                 image.close()
 
@@ -173,15 +173,15 @@ class BookDatabase:
             self._finalizer()
         self._connection = self._finalizer = None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         if self._closed:
             raise UserError(f"{self.place} is closed")
         if self._connection is None:
-            self._connection = self._opened()
+            self._connection = self._open()
             self._finalizer = weakref.finalize(self, self._connection.close)
         return self._connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         deadline = time.monotonic() + self._busy_timeout_s
         while True:
             try:
@@ -239,7 +239,7 @@ class BookDatabase:
                     connection.execute(statement)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Turn SQLite's errors about the file into BrokenInput; errors caused by this program stay as they are."""
         try:
             yield

@@ -371,7 +371,7 @@ def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sand
     return sandbox.run([rerun.job(candidates) for rerun in reruns]) if reruns else []
 
 
-def loaded_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
+def reload_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
     """Return the reports, where a program that loads only without calls has failed its calls.
 
     Otherwise a candidate could pose as one that does not load whenever it expects to fail.

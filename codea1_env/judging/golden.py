@@ -154,7 +154,7 @@ class GoldenRun:
         """The calls of the value cases, which the first report is about; () if there are none."""
         return tuple(_calls(self.problem)) if self.jobs else ()
 
-    def answered(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
+    def pair_answers(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
         """Return the answers to the value cases, paired with the expected ones."""
         right = tuple(_expected_value(case, expected) for case in _cases(self.problem))
         return AnsweredCalls(self.problem, self.case_calls, right, self.reports[0])
@@ -182,7 +182,7 @@ def accept_golden_answers(
     """
     accepting = list(runs)
     chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
-    answered = [runs[n].answered(expected) for n in chosen]
+    answered = [runs[n].pair_answers(expected) for n in chosen]
     accepted = accept_right_answers(answered, Terms(sandbox, Limits(), comparison)) if answered else ()
     for n, report in zip(chosen, accepted, strict=True):
         accepting[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))

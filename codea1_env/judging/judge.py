@@ -39,8 +39,8 @@ from codea1_env.judging.candidate_runs import (
     CandidateOutcomes,
     Undecided,
     drawn_order,
-    loaded_without_calls,
     recheck_failures,
+    reload_without_calls,
 )
 from codea1_env.judging.golden import SHORT, GoldenTests, golden_jobs, golden_pass_rate, golden_runs
 from codea1_env.judging.jobs import Terms, call_of_case, program_job
@@ -223,7 +223,7 @@ class Judge:
             of_golden = golden_jobs(task.duel.problem, program, SHORT) if self.golden else ()
             jobs_of_golden.append(tuple(replace(job, isolates_calls=isolates) for job in of_golden))
         reports = self.sandbox.run([*jobs, *chain(*jobs_of_golden)])
-        loaded = loaded_without_calls(jobs, reports[: len(jobs)], self.sandbox)
+        loaded = reload_without_calls(jobs, reports[: len(jobs)], self.sandbox)
         answered = [
             AnsweredCalls(task.duel.problem, tuple(task.expected), tuple(task.expected.values()), report)
             for task, report in zip(tasks, loaded, strict=True)

@@ -56,7 +56,7 @@ class AnswerPair(NamedTuple):
     expected: bytes
     actual: bytes
 
-    def decided(self, is_right: bool) -> Outcome:
+    def decide(self, is_right: bool) -> Outcome:
         """Return the outcome of the program's answer: the expected value if it is right, else its own."""
         return Outcome(OutcomeKind.VALUE, self.expected if is_right else self.actual)
 
@@ -154,7 +154,7 @@ def judge_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], terms
         for n, answer in said.items():
             fault = "" if answer.error_type == values.Malformed.__name__ else checker_fault(answer)
             failure = Outcome(OutcomeKind.INTERNAL_ERROR, message=fault[:300])
-            outcomes[n] = failure if fault else pairs[n].decided(answer.value == _TRUE)
+            outcomes[n] = failure if fault else pairs[n].decide(answer.value == _TRUE)
             if fault and answer.kind is not OutcomeKind.INTERNAL_ERROR:
                 failed[n] = answer
         if failed:
@@ -191,7 +191,7 @@ class _FailedChecks(NamedTuple):
         for n, said in self.failed.items():
             last = again.get(n, said)
             if not checker_fault(of_own[n]) and last.kind is not OutcomeKind.INTERNAL_ERROR:
-                self.outcomes[n] = self.pairs[n].decided(last.value == _TRUE)
+                self.outcomes[n] = self.pairs[n].decide(last.value == _TRUE)
 
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
@@ -225,7 +225,7 @@ def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] 
 def _compare(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
     rules = problem.answers
     if problem.script and rules.tolerance:
-        return pair.decided(nearly_equal_texts(pair.expected, pair.actual, rules.tolerance))
+        return pair.decide(nearly_equal_texts(pair.expected, pair.actual, rules.tolerance))
     try:
         is_right = values.equal(
             pair.expected,
@@ -239,7 +239,7 @@ def _compare(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outc
         )
     except values.Malformed:  # the bytes of a record have not been checked before
         is_right = False
-    return pair.decided(is_right)
+    return pair.decide(is_right)
 
 
 def _encode_arguments(pair: AnswerPair) -> bytes:

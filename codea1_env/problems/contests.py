@@ -27,7 +27,7 @@ from codea1_env.problems.columns import (
     sub_row,
     text,
 )
-from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
+from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrap
 from codea1_env.problems.packed_text import packed_text
 from codea1_env.problems.problem import GoldenCase, Problem, Refusal
 from codea1_env.problems.python_source import require_definition, with_starter_code
@@ -168,7 +168,7 @@ def _input_output_problem(row: Row, origin: _Origin) -> Problem:
     solved = _first_solution(texts, called)
     inputs, outputs = tests.get("inputs"), tests.get("outputs")
     if function:
-        golden = call_cases(solved.entry_point, inputs, unwrapped(outputs), what)
+        golden = call_cases(solved.entry_point, inputs, unwrap(outputs), what)
     else:
         golden = printed_cases(inputs, outputs, what)
     return _problem(origin, statement, solved, golden, golden[:_N_EXAMPLES], called)

@@ -55,24 +55,24 @@ def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
         following = lines[position + 1 : position + _MOST_LINES]
         try:
             if line.lstrip().startswith(">>>"):
-                found = _prompted(line.lstrip()[3:], following, entry_point, known)
+                found = _read_prompt(line.lstrip()[3:], following, entry_point, known)
             elif re.match(r"\s*assert\b", line):
-                found = _asserted([line.strip(), *following], entry_point, known)
+                found = _read_assert([line.strip(), *following], entry_point, known)
             else:
                 lead = stated.match(line)
-                found = _stated([line[lead.end() :], *following], entry_point) if lead else None
+                found = _read_sentence([line[lead.end() :], *following], entry_point) if lead else None
         except BrokenInput:
             continue  # nested too deeply to be unparsed
         if found:
             yield found
 
 
-def _prompted(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+def _read_prompt(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
     """Read a doctest prompt: the value is in the same line after `==`, or in the lines below."""
     n_more = next((i for i, line in enumerate(following) if not line.lstrip().startswith("...")), len(following))
     source = "\n".join([source.strip(), *(line.lstrip()[3:] for line in following[:n_more])])
     if source.startswith("assert"):
-        return _asserted([source], entry_point, known)
+        return _read_assert([source], entry_point, known)
     shown = expression(source)
     if shown is None or not _calls(shown, entry_point, known):
         return None
@@ -91,7 +91,7 @@ def _prompted(source: str, following: Sequence[str], entry_point: str, known: fr
     return _assert(shown, _value("\n".join(want)))
 
 
-def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+def _read_assert(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
     for n_lines in range(1, len(lines) + 1):
         try:
             tree = parse("\n".join(lines[:n_lines]), "")
@@ -104,7 +104,7 @@ def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
     return None
 
 
-def _stated(lines: Sequence[str], entry_point: str) -> str | None:
+def _read_sentence(lines: Sequence[str], entry_point: str) -> str | None:
     """Read a line that begins with the call: `f(1) == 2`, `f(1) => 2`, `f(1) should return 2.`"""
     whole = "\n".join(lines)[:_MOST_CHARACTERS]
     for bracket in re.finditer(r"\)", whole):

@@ -56,7 +56,7 @@ def unparse(node: ast.AST) -> str:
         raise BrokenInput("it is nested too deeply") from error
 
 
-def joined(*sources: str) -> str:
+def join_sources(*sources: str) -> str:
     """Return one program made of several; their imports from `__future__` come first."""
     futures = dict.fromkeys(line.strip() for source in sources for line in _FUTURE.findall(source))
     return "\n".join([*futures, *(_FUTURE.sub("", source).rstrip() for source in sources)]).lstrip() + "\n"
@@ -149,7 +149,7 @@ def functions_of(tree: ast.Module) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
-def declared(statement: str, solution: ast.Module, name: str) -> str:
+def declare_functions(statement: str, solution: ast.Module, name: str) -> str:
     """Return a statement that names the function: its declaration is added if the statement shows neither a call nor
     the quoted name."""
     if re.search(rf"\b{re.escape(name)}\s*\(|[`'\"*]{re.escape(name)}[`'\"*]", statement):

@@ -52,10 +52,10 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
 def _problem(problem_id: str, table: Mapping[str, Any]) -> Problem:
     fields = {name: value for name, value in table.items() if name not in ("difficulty", "topics", "examples")}
     described = {"id": problem_id, "source": "codea1-env", "licence": "Apache-2.0"}
-    return problem_from_row(fields | described | _stated(table))
+    return problem_from_row(fields | described | _read_examples(table))
 
 
-def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
+def _read_examples(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that the examples give."""
     statement, samples = table["statement"], table.get("examples")
     if samples is None:

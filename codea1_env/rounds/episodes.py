@@ -74,11 +74,11 @@ class Lifecycle(View):
 
     def observation_space(self, agent: str) -> Any:
         """Return the agent's space, always the same object."""
-        return self._observation_spaces[self.known(agent)]
+        return self._observation_spaces[self.require_agent(agent)]
 
     def action_space(self, agent: str) -> Any:
         """Return the agent's space, always the same object."""
-        return self._action_spaces[self.known(agent)]
+        return self._action_spaces[self.require_agent(agent)]
 
     def about(self) -> str:
         """Return what is played, for people: the problems and the rules."""
@@ -99,7 +99,7 @@ class Lifecycle(View):
         if not self.agents:
             raise UserError(f"{self.metadata['name']}: no episode is under way; call reset() to begin one")
 
-    def known(self, agent: str) -> str:
+    def require_agent(self, agent: str) -> str:
         """Return the name of an agent.
 
         Raises:
@@ -142,7 +142,7 @@ def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Ca
         forced: arguments that can have only one value, since both agents act at once.
     """
 
-    def decorated(view: Callable[[_G], _V]) -> Callable[_P, _V]:
+    def decorate(view: Callable[[_G], _V]) -> Callable[_P, _V]:
         @wraps(view)
         def make(*args: _P.args, **given: _P.kwargs) -> _V:
             for name, value in forced.items():
@@ -158,7 +158,7 @@ def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Ca
         make.__doc__ = f"{getdoc(view)}{blank}{described}"
         return make
 
-    return decorated
+    return decorate
 
 
 class TurnByTurnEnv(OrderEnforcingWrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
@@ -284,9 +284,9 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
         if self.render_mode is None:
             _log.warning("render() without a render_mode; use env(render_mode='ansi')")
             return None
-        from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
+        from codea1_env.rendering import render_round  # noqa: PLC0415  rich is slow to import
 
-        return rendered(self.last_round, self._problem, self.render_mode)
+        return render_round(self.last_round, self._problem, self.render_mode)
 
     # -- what a game is made of --
 
@@ -417,7 +417,7 @@ class EpisodeSource:
         self._rng: np.random.Generator | None = None
         self._queue: list[int] = []
 
-    def checked(self, options: object) -> Mapping[str, Any]:
+    def check_options(self, options: object) -> Mapping[str, Any]:
         """Return reset options; log unknown ones, as PettingZoo's conformance tests require.
 
         Raises:
@@ -432,7 +432,7 @@ class EpisodeSource:
             _log.warning("reset: unknown option %r is ignored; known are %s", key, known)
         return options
 
-    def seeded(self, seed: int | None) -> np.random.Generator:
+    def seed(self, seed: int | None) -> np.random.Generator:
         """Return the random generator; a seed restarts it, and with it everything random.
 
         Raises:
@@ -449,7 +449,7 @@ class EpisodeSource:
         Raises:
             UserError: an option has an invalid value, or the rules pay for golden tests and the problem has none.
         """
-        rng = self.seeded(seed)
+        rng = self.seed(seed)
         if options.get("problem") is not None:
             problem = of_type("reset option problem", options["problem"], Problem)
             require_golden_tests([problem], self._rules)
@@ -462,7 +462,7 @@ class EpisodeSource:
         replays = of_type("reset option replay", options.get("replay", True), bool)
         return Episode(problem, int(rng.integers(2**63)), replays)
 
-    def replayed(self, episode: Episode) -> tuple[ValidCase, ...]:
+    def read_replays(self, episode: Episode) -> tuple[ValidCase, ...]:
         """Return the book's cases that the episode's next round replays."""
         if not episode.replays or self._rules.book.update is BookUpdate.OFF:
             return ()

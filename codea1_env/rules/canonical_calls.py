@@ -39,7 +39,7 @@ class CanonicalCalls:
     defaults: Mapping[str, str] = field(default_factory=dict)
     """By parameter, the source of those defaults of the solution that are literals."""
     passed_by_default: Mapping[str, str] = field(default_factory=dict)
-    """By parameter, what its default passes, as in `passed_by`."""
+    """By parameter, what its default passes, as in `passed_arguments`."""
     default_endings: tuple[str, ...] = ()
     """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
     same_input: Callable[[str], str] | None = None
@@ -162,7 +162,7 @@ def with_arguments(call: str) -> str:
 
 
 @remembered_if_short
-def passed_by(call: str, canonical: CanonicalCalls | None) -> str:
+def passed_arguments(call: str, canonical: CanonicalCalls | None) -> str:
     """Return what a call passes to each parameter, with the defaults of those to which it passes nothing.
 
     Two calls pass the same if they differ in types only: `2.0` for 2 or True for 1, a tuple or a set for a list. An

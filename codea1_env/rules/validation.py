@@ -29,7 +29,13 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, passed_by, with_arguments
+from codea1_env.rules.canonical_calls import (
+    CanonicalCalls,
+    calls_of,
+    may_see_arguments,
+    passed_arguments,
+    with_arguments,
+)
 from codea1_env.rules.reading.direct_calls import calls_in
 from codea1_env.rules.reading.frameworks import RAISES
 from codea1_env.rules.reading.in_place import called_in_place
@@ -73,7 +79,7 @@ def stated_answers(
             calls = calls_of(in_place, canonical)
             calls += tuple(map(with_arguments, calls))
         answer = case.predicted if case.direct or calls == (case.expression,) else None
-        answers.update([(passed_by(call, canonical), answer) for call in calls])
+        answers.update([(passed_arguments(call, canonical), answer) for call in calls])
     return answers
 
 
@@ -92,7 +98,7 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, rules: SuiteRu
     if case.direct:  # what a call passes takes longer to see than whether an example has this value
         same = partial(values.equal, value, rel_tol=_REL_TOL, nan_equal=True)
         stated = {passed: answer for passed, answer in stated.items() if answer is None or same(answer)}
-    return bool(calls and stated) and stated.keys() >= {passed_by(call, rules.canonical) for call in calls}
+    return bool(calls and stated) and stated.keys() >= {passed_arguments(call, rules.canonical) for call in calls}
 
 
 _REL_TOL = 1e-6  # statements round

@@ -120,7 +120,7 @@ def changes_between(
     """
     mine, other = flat(stored), flat(requested)
     return tuple(
-        f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
+        f"{name} was {_text_of(mine.get(name))}, now {_text_of(other.get(name))}"
         for name in dict.fromkeys((*mine, *other))
         if mine.get(name) != other.get(name) and not may_change(name)
     )
@@ -137,5 +137,5 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _shown(value: object) -> str:
+def _text_of(value: object) -> str:
     return "unset" if value is None else str(value)

@@ -187,7 +187,7 @@ class RemoteSandbox(Closing):
             first, second = (
                 self._reports([replace(job, calls=calls)]) for calls in (job.calls[:half], job.calls[half:])
             )
-            return [_joined(*first, *second)]
+            return [_join_reports(*first, *second)]
         except BrokenInput as error:
             raise SandboxError(f"{self.name} did not return valid reports: {error}") from error
         if [len(report.outcomes) for report in reports] != [len(job.calls) for job in jobs]:
@@ -198,7 +198,7 @@ class RemoteSandbox(Closing):
         """Nothing to end: no connection stays open."""
 
 
-def _joined(first: JobReport, second: JobReport) -> JobReport:
+def _join_reports(first: JobReport, second: JobReport) -> JobReport:
     """Return the report of a job of which two processes ran a part of the calls each."""
     return replace(
         first,

@@ -373,7 +373,7 @@ class Execution:
             len(self._direct) + len(self._indirect) + 1,
             role="program",
             **self._sources(),
-            calls=() if self._calls_come_singly else numbered(job.calls, self._next(self._direct)),
+            calls=() if self._calls_come_singly else number_calls(job.calls, self._next(self._direct)),
             serve=bool(self._indirect) or self._calls_come_singly,
             changes=not job.harness.is_trusted,
             items_s=job.limits.cpu_s * _ITEMS_SHARE,
@@ -435,7 +435,7 @@ class Execution:
     def _next_stage(self) -> None:
         if self._direct:
             if self._calls_come_singly:
-                ((index, call),) = numbered(self.job.calls, (self._direct[0],))
+                ((index, call),) = number_calls(self.job.calls, (self._direct[0],))
                 is_last = len(self._direct) == 1 and not self._indirect
                 self._program.send(Tag.CALL, index, marshal.dumps((call, not is_last)))
             return
@@ -528,7 +528,7 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
 
 
-def numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
+def number_calls(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
     """Return each direct call as (index, expression or encoded arguments)."""
     chosen = [calls[index] for index in indices]
     texts = [call.arguments or call.expression for call in chosen]

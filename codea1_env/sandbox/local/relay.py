@@ -224,7 +224,7 @@ class Relay:
             self._records[self._index].add_answer(first.outcome)  # `ask` has made it
         if self._given:
             return Tag.AHEAD, marshal.dumps([each.frame.payload for each in (first, *self._given)])
-        return first.frame.tag, _cleaned(first.frame.tag, first.frame)
+        return first.frame.tag, _clean_payload(first.frame.tag, first.frame)
 
     def take_back(self, n_answers: int) -> None:
         """Take back the last answers, for calls that the harness does not make.
@@ -312,7 +312,7 @@ class Relay:
         self._given = []
 
 
-def _cleaned(tag: bytes, frame: Frame) -> bytes:
+def _clean_payload(tag: bytes, frame: Frame) -> bytes:
     """Return the payload of a checked answer as it is sent to the harness."""
     if tag == Tag.ERROR:
         return json.dumps(error_fields(frame.payload)).encode()
@@ -321,7 +321,7 @@ def _cleaned(tag: bytes, frame: Frame) -> bytes:
     if tag == Tag.CHANGED:
         changed = Changed.unpack(frame.payload)
         inner = frame._replace(tag=changed.tag, payload=changed.payload)
-        return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
+        return changed._replace(payload=_clean_payload(changed.tag, inner)).pack()
     return frame.payload
 
 

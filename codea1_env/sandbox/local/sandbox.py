@@ -102,7 +102,7 @@ class LocalSandbox(Closing):
         Raises:
             SandboxError: no worker starts.
         """
-        return self._probed().pool.tier
+        return self._probe().pool.tier
 
     @property
     def guarantee(self) -> Guarantee:
@@ -111,7 +111,7 @@ class LocalSandbox(Closing):
         Raises:
             SandboxError: no worker starts.
         """
-        return Guarantee(self._probed().pool.guarantee)
+        return Guarantee(self._probe().pool.guarantee)
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class LocalSandbox(Closing):
         Raises:
             SandboxError: no worker starts.
         """
-        return tuple(self._probed().pool.refusals)
+        return tuple(self._probe().pool.refusals)
 
     def run(self, jobs: Sequence[Job], hold: Hold | None = None) -> list[JobReport]:
         """Run all jobs; return the reports in the order of the jobs.
@@ -139,7 +139,7 @@ class LocalSandbox(Closing):
         if not jobs:
             return []
         batch = Batch(tuple(jobs), self._kinds.setup_for, hold)
-        scheduler = self._started()
+        scheduler = self._start()
         scheduler.submit(batch)
         try:
             while not batch.done.wait(_POLL_S):
@@ -174,7 +174,7 @@ class LocalSandbox(Closing):
     def __reduce__(self) -> tuple[object, ...]:
         return functools.partial(LocalSandbox, self._n_workers, packages=self._packages, tiers=self._tiers), ()
 
-    def _started(self) -> Scheduler:
+    def _start(self) -> Scheduler:
         with self._lock:
             if self._scheduler is None or not self._scheduler.is_alive:
                 self._scheduler = self._new_scheduler()
@@ -185,8 +185,8 @@ class LocalSandbox(Closing):
         """Return the scheduler that runs the jobs; subclasses override this."""
         return Scheduler(self._n_workers, self._tiers)
 
-    def _probed(self) -> Scheduler:
-        scheduler = self._started()
+    def _probe(self) -> Scheduler:
+        scheduler = self._start()
         if not scheduler.pool.guarantee:
             self.run([Job(program="def f(): pass", entry_point="f")])
         return scheduler

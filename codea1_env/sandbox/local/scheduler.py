@@ -484,7 +484,7 @@ class Scheduler:
         now = monotonic()
         for worker in [worker for worker in self.pool.workers if worker.is_overdue]:
             self._remove_dead_worker(worker)
-        for worker in self.pool.expired(running.worker for running in self._running):
+        for worker in self.pool.find_expired(running.worker for running in self._running):
             self._selector.unregister(worker.control)
             self.pool.retire(worker)
         for running in list(self._running):

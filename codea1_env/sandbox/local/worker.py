@@ -363,7 +363,7 @@ class Pool:
         self._n_failed_starts = 0
         self.guarantee = worker.guarantee
 
-    def expired(self, busy: Iterable[Worker]) -> list[Worker]:
+    def find_expired(self, busy: Iterable[Worker]) -> list[Worker]:
         """Return the idle workers that have forked as often as their upkeep allows.
 
         Args:
