@@ -448,8 +448,8 @@ class GroupVector(Closing):
         first = None if seed is None else whole_number("seed", seed, least=0, most=inf)
         steps = []
         for position, (env, its_options) in enumerate(zip(self.envs, given, strict=False)):
-            found = env.reset(seed=None if first is None else first + position, options=its_options)
-            steps.append(GroupStep(found[0], {}, {}, {}, found[1]))
+            observations, infos = env.reset(seed=None if first is None else first + position, options=its_options)
+            steps.append(GroupStep(observations, {}, {}, {}, infos))
         members = self._members[: len(steps)]
         self._rounds = self.referee.open([member.tree for member in members], self._options)
         for place, member in enumerate(members):
@@ -475,10 +475,10 @@ class GroupVector(Closing):
             UserError: their number differs from the number of turns.
         """
         names = [(place, agent) for place, member in enumerate(self._playing()) for agent in member.turns]
-        found: list[dict[str, Action]] = [{} for _ in self._playing()]
+        by_agent: list[dict[str, Action]] = [{} for _ in self._playing()]
         for (place, agent), reply in zip(*as_lists(turns=names, replies=replies), strict=True):
-            found[place][agent] = reply
-        return found
+            by_agent[place][agent] = reply
+        return by_agent
 
     def send(self, actions: Sequence[Mapping[str, Action]]) -> None:
         """Submit the actions of all environments that play; return at once, while they are judged.
@@ -534,10 +534,10 @@ class GroupVector(Closing):
         Raises:
             UserError: the episode is still running.
         """
-        found = [member.last_tree for member in self._playing()]
-        if None in found or not found:
+        judged = [member.last_tree for member in self._playing()]
+        if None in judged or not judged:
             raise UserError("the episode is still running")
-        return found  # type: ignore[return-value]  # just checked
+        return judged  # type: ignore[return-value]  # just checked
 
     def coder_rewards(self, place: int) -> Rewards:
         """Return the rewards that one *environment* has given its coders, (N,): nan where masked."""

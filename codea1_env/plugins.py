@@ -130,12 +130,12 @@ def _find_registered(group: Group) -> dict[str, EntryPoint]:
 @lru_cache
 def _read(group: Group, _places: tuple[tuple[str, int], ...]) -> dict[str, EntryPoint]:
     """Read the metadata of all installed distributions, which takes milliseconds; once, unless a place has changed."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     # Without the current folder, which may be anybody's; the first distribution on the path wins, as in imports.
     for distribution in distributions(path=[place for place in sys.path if place]):
         for point in distribution.entry_points.select(group=f"codea1_env.{group}"):
-            found.setdefault(point.name, point)
-    return found
+            points.setdefault(point.name, point)
+    return points
 
 
 def _changed_ns(place: str) -> int:

@@ -143,14 +143,14 @@ class _Costs(NamedTuple):
 
 def _lexical_costs(text: str) -> _Costs:
     depth = deepest = n_fields = n_steps = 0
-    for found in _BRACKET_OR_TEXT.finditer(text):
-        token = found[0]
+    for match in _BRACKET_OR_TEXT.finditer(text):
+        token = match[0]
         if token in "([{":
             depth += 1
             deepest = max(deepest, depth)
         elif token in ")]}":
             depth = max(0, depth - 1)
-        elif found[1] is not None:
+        elif match[1] is not None:
             n_fields += token.count("{")
             n_steps += token.count("{") * len(token)
     return _Costs(deepest, n_fields, n_steps)

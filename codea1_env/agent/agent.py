@@ -110,8 +110,8 @@ class _AsyncAgent:
 
 
 async def _await_reply(function: Callable[..., Any], *arguments: object) -> object:
-    found = function(*arguments)
-    return await found if inspect.isawaitable(found) else found
+    reply = function(*arguments)
+    return await reply if inspect.isawaitable(reply) else reply
 
 
 class _FunctionAgent:

@@ -62,9 +62,9 @@ def await_result(call: Future[_T]) -> asyncio.Future[_T]:
 
     Nobody needs to look at its error: who awaited it may have been cancelled because another call failed first.
     """
-    found = asyncio.wrap_future(call)
-    found.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return found
+    future = asyncio.wrap_future(call)
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return future
 
 
 class CallThread:
@@ -211,8 +211,8 @@ async def _outcome(done: Future[Any], function: Callable[..., Any], *arguments: 
     An exit or a CancelledError that the call itself raises so reaches who waits, and does not end the loop or the wait.
     """
     try:
-        found = function(*arguments)
-        result = await found if inspect.isawaitable(found) else found
+        reply = function(*arguments)
+        result = await reply if inspect.isawaitable(reply) else reply
     except BaseException as error:  # noqa: BLE001  raised where the result is taken
         with suppress(InvalidStateError):  # it was cancelled
             done.set_exception(error)

@@ -72,18 +72,18 @@ class Surroundings:
         while (left := self._left(now)) and monotonic() < deadline:
             sleep(0.02)
             now = _current_state()
-        found = left + self._damage()
+        sentences = left + self._damage()
         for path in now.files - self._before.files:
             _remove(Path(path))
-        return found
+        return sentences
 
     def _left(self, now: _State) -> list[str]:
         before = self._before
         new = sorted(now.processes - before.processes)
         n_more = len(new) - len(before.processes - now.processes)
-        found = [f"process {_describe_process(pid)} still runs" for pid in new] if n_more > 0 else []
-        found += [f"something listens at {address}" for address in _listening(now.sockets - before.sockets)]
-        return found + [f"{path} was left" for path in sorted(now.files - before.files)]
+        changes = [f"process {_describe_process(pid)} still runs" for pid in new] if n_more > 0 else []
+        changes += [f"something listens at {address}" for address in _listening(now.sockets - before.sockets)]
+        return changes + [f"{path} was left" for path in sorted(now.files - before.files)]
 
     def _damage(self) -> list[str]:
         try:
@@ -111,13 +111,13 @@ def _our_processes() -> frozenset[int]:
     the first process of its namespace or of the machine.
     """
     parents = dict(_parents())
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
     pool = {pid for pid, parent in parents.items() if parent == os.getpid() and _is_sandboxed(pid)}
     pool |= {pid for pid, parent in parents.items() if parent in pool and _is_first_in_namespace(pid)}
     orphans = {pid for pid, parent in parents.items() if parent == 1 and _is_sandboxed(pid)}
-    return frozenset((found | orphans) - pool - {os.getpid()})
+    return frozenset((ours | orphans) - pool - {os.getpid()})
 
 
 def _parents() -> Iterator[tuple[int, int]]:

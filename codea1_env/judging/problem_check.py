@@ -131,13 +131,13 @@ def check_problems(
         raise UserError(f"runs must be at least 1, got {runs}")
     todo = list(problems)
     rest = iter(todo)
-    found: list[ProblemCheck] = []
+    done: list[ProblemCheck] = []
     while batch := list(islice(rest, _BATCH_PROBLEMS)):
         checks = _check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s)
-        found.extend(_with_changes(checks, [(each, tuple(inputs(each))) for each in batch], sandbox))
+        done.extend(_with_changes(checks, [(each, tuple(inputs(each))) for each in batch], sandbox))
         if progress is not None:
-            progress(len(found), len(todo))
-    return tuple(found)
+            progress(len(done), len(todo))
+    return tuple(done)
 
 
 class _Plan:
@@ -187,7 +187,7 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
     solved = [*zip(*made, strict=True)]
     expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
     faults = answer_rules_faults([runs[0] for runs in solved], sandbox, _COMPARISON)
-    found = []
+    checks = []
     for plan, own, fault in zip(plans, solved, faults, strict=True):
         accepted = accept_golden_answers(own, expected, sandbox, _COMPARISON)
         runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
@@ -197,15 +197,15 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
             status, detail = CheckStatus.FLAKY, change
         if fault and status in (CheckStatus.OK, CheckStatus.INTERNAL):
             status, detail = CheckStatus.WRONG, fault
-        found.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
-    return found
+        checks.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
+    return checks
 
 
 def _with_changes(
     checks: Sequence[ProblemCheck], asked: Iterable[tuple[Problem, tuple[str, ...]]], sandbox: Sandbox
 ) -> list[ProblemCheck]:
     """Return the checks, FLAKY for a solution that answers one of the expressions in two ways."""
-    found, jobs, positions = list(checks), [], []
+    changed, jobs, positions = list(checks), [], []
     for position, (check, (problem, texts)) in enumerate(zip(checks, asked, strict=True)):
         if check.status in _ANSWERED and not problem.answers.accepts_others:
             calls = [call_of(text, (), direct=is_direct_call(text, problem.entry_point)) for text in texts]
@@ -221,8 +221,8 @@ def _with_changes(
             if {each.kind for each in both} <= _ANSWERS and (change := _change(*both))
         )
         if detail := next(changes, ""):
-            found[position] = replace(found[position], status=CheckStatus.FLAKY, detail=detail)
-    return found
+            changed[position] = replace(changed[position], status=CheckStatus.FLAKY, detail=detail)
+    return changed
 
 
 def _changed_answer(runs: Sequence[GoldenRun]) -> str:

@@ -261,5 +261,5 @@ def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called
     return call_cases(solved.entry_point, arguments, [parsed_json(each, "an output") for each in outputs], "the tests")
 
 
-def _wrong(what: str, found: object, expected: str) -> BrokenInput:
-    return BrokenInput(f"{what} must be {expected}, got {type(found).__name__}")
+def _wrong(what: str, value: object, expected: str) -> BrokenInput:
+    return BrokenInput(f"{what} must be {expected}, got {type(value).__name__}")

@@ -45,8 +45,8 @@ _MISTAKEN = frozenset(
 def find_examples(statement: str, entry_point: str) -> tuple[str, ...]:
     """Return the examples as asserts of one line each, in order, without duplicates."""
     lines = [line.rstrip().removesuffix('"""').removesuffix("'''") for line in statement.splitlines()]
-    found = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
-    return tuple(example for example in found if example not in _MISTAKEN)
+    examples = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
+    return tuple(example for example in examples if example not in _MISTAKEN)
 
 
 def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> Iterator[str]:
@@ -55,16 +55,16 @@ def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
         following = lines[position + 1 : position + _MOST_LINES]
         try:
             if line.lstrip().startswith(">>>"):
-                found = _read_prompt(line.lstrip()[3:], following, entry_point, known)
+                example = _read_prompt(line.lstrip()[3:], following, entry_point, known)
             elif re.match(r"\s*assert\b", line):
-                found = _read_assert([line.strip(), *following], entry_point, known)
+                example = _read_assert([line.strip(), *following], entry_point, known)
             else:
                 lead = stated.match(line)
-                found = _read_sentence([line[lead.end() :], *following], entry_point) if lead else None
+                example = _read_sentence([line[lead.end() :], *following], entry_point) if lead else None
         except BrokenInput:
             continue  # nested too deeply to be unparsed
-        if found:
-            yield found
+        if example:
+            yield example
 
 
 def _read_prompt(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:

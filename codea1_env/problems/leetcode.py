@@ -63,9 +63,9 @@ def problem_from_row(row: Row) -> Problem:
 
 
 def _examples(description: str, entry_point: str) -> Iterator[str]:
-    for found in _EXAMPLE.finditer(description):
-        call = expression(f"{entry_point}({found['given'].strip()})")
-        shown = found["value"].strip()
+    for match in _EXAMPLE.finditer(description):
+        call = expression(f"{entry_point}({match['given'].strip()})")
+        shown = match["value"].strip()
         value = expression(_WORDS.get(shown, shown))
         if not isinstance(call, ast.Call) or call.args or value is None:
             continue

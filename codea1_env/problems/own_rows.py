@@ -167,9 +167,9 @@ def _golden(item: object, what: str, entry_point: str, programs: Programs, calls
 def _expression(value: object, what: str) -> str:
     if isinstance(value, int | float | list | dict):
         raise BrokenInput(f"{what} must be text, got {type(value).__name__}; as text it is {json.dumps(repr(value))}")
-    found = checked_text(value, what)
-    require_expression(found, what)
-    return found
+    source = checked_text(value, what)
+    require_expression(source, what)
+    return source
 
 
 def _wrong_program(item: object) -> WrongProgram:

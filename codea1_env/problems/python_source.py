@@ -131,15 +131,15 @@ def _binds(tree: ast.Module, name: str) -> bool:
     """Return whether running the module could define `name` (by def, class, import or assignment at any depth)."""
     for node in ast.walk(tree):
         match node:
-            case ast.FunctionDef(name=found) | ast.ClassDef(name=found) | ast.AsyncFunctionDef(name=found):
+            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) | ast.AsyncFunctionDef(name=bound):
                 pass
-            case ast.Name(id=found, ctx=ast.Store()):
+            case ast.Name(id=bound, ctx=ast.Store()):
                 pass
             case ast.alias(name=original, asname=renamed):
-                found = renamed or original
+                bound = renamed or original
             case _:
                 continue
-        if found == name:
+        if bound == name:
             return True
     return False
 
@@ -154,8 +154,8 @@ def declare_functions(statement: str, solution: ast.Module, name: str) -> str:
     the quoted name."""
     if re.search(rf"\b{re.escape(name)}\s*\(|[`'\"*]{re.escape(name)}[`'\"*]", statement):
         return statement
-    found = (node for node in solution.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    lines = [_declaration(node) for node in found]
+    functions = (node for node in solution.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    lines = [_declaration(node) for node in functions]
     return "\n\n".join([statement.rstrip(), *lines]) + "\n"
 
 

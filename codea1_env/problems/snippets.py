@@ -49,9 +49,9 @@ def read_snippet(
     body = [node for node in tree.body if not _is_left_out(node, entry_point)]
     tests = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
     cases = [_case(snippet, node, entry_point, functions=functions) for node in tests]
-    found = tuple(case for case in cases if case is not None)
-    if found and len(found) == len(cases):
-        return found
+    read = tuple(case for case in cases if case is not None)
+    if read and len(read) == len(cases):
+        return read
     return (GoldenHarness(_check_function(tree, body, entry_point, what)),)
 
 

@@ -42,8 +42,8 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
     if part not in PARTS:
         raise UnknownName.of("part of starter", part, PARTS)
     folder = files("codea1_env.problems").joinpath("starter_data", PARTS[part])
-    found = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
-    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in found.items()}
+    paths = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
+    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in paths.items()}
     names = sorted(tables, key=lambda name: (DIFFICULTIES.index(tables[name]["difficulty"]), name))
     prefix = "starter" if part == FUNCTIONS else f"starter:{part}"
     return ProblemSet(prefix, tuple(_problem(f"{prefix}/{name}", tables[name]) for name in names))

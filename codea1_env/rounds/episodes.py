@@ -211,8 +211,8 @@ class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper, View):  # type: i
         """Take the action of the agent whose turn it is; others are ignored."""
         game = self.unwrapped
         game.require_turn()
-        *found, infos = super().step(game.checked_actions(actions, [game.agent_selection]))
-        return *found, self._with_turn(infos)
+        *results, infos = super().step(game.checked_actions(actions, [game.agent_selection]))
+        return *results, self._with_turn(infos)
 
     def _with_turn(self, infos: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if not self.unwrapped.has_infos:

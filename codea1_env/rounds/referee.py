@@ -87,8 +87,8 @@ class Scored:
 def _verdict(report: CandidateReport, cases: Iterable[CaseReport]) -> Verdict:
     """Return the first verdict on a program and its tests that is not PASSED."""
     golden = Verdict.PASSED if report.golden_pass_rate in (None, 1.0) else Verdict.WRONG_ANSWER
-    found = (report.verdict, *(case.verdict for case in cases), golden)
-    return next((verdict for verdict in found if verdict is not Verdict.PASSED), Verdict.PASSED)
+    verdicts = (report.verdict, *(case.verdict for case in cases), golden)
+    return next((verdict for verdict in verdicts if verdict is not Verdict.PASSED), Verdict.PASSED)
 
 
 class Referee(Closing):
@@ -247,7 +247,7 @@ class Referee(Closing):
         problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
         to_run = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
-        found = run_golden(to_run, self.sandbox, self.rules.comparison)
+        findings = run_golden(to_run, self.sandbox, self.rules.comparison)
         return [
             GoldenFinding(None, None, Verdict.INTERNAL_ERROR, str(reply), "agent")
             if isinstance(reply, AgentUnavailable)
@@ -257,7 +257,7 @@ class Referee(Closing):
                 program=candidate.program,
                 n_own_tests=candidate.n_own_tests,
             )
-            for each, reply, candidate in zip(found, replies, read, strict=True)
+            for each, reply, candidate in zip(findings, replies, read, strict=True)
         ]
 
     def loaded_program(self, problem: Problem, reply: str) -> str | None:

@@ -254,10 +254,10 @@ class Execution:
         """Process the answers to the next direct calls, as long as they are values, as most frames are."""
         direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
         one_by_one = self._calls_come_singly or self.job.isolates_calls
-        found = self._program.values((direct[0],) if one_by_one else direct)
-        if not found.payloads:
+        values = self._program.values((direct[0],) if one_by_one else direct)
+        if not values.payloads:
             return
-        for payload, seconds in zip(found.payloads, self._program.begin_after_all(found.cpu_us), strict=True):
+        for payload, seconds in zip(values.payloads, self._program.begin_after_all(values.cpu_us), strict=True):
             outcome = as_value(payload)
             index = direct.popleft()
             outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()

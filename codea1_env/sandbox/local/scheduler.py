@@ -221,7 +221,7 @@ class Scheduler:
     def oldest(self) -> tuple[str, float] | None:
         """Return the problem of the job that has been running for longest, and when it began; None without one."""
         named = ((each.ticket.job.problem_id, each.begun) for each in list(self._running))
-        return next((found for found in named if found[0]), None)
+        return next((job for job in named if job[0]), None)
 
     def cancel(self, batch: Batch) -> None:
         """Stop working on a batch."""
