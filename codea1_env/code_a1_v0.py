@@ -195,10 +195,10 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             self._rounds.submit_suites([Suite(())], [[1]])
         (tree,) = self._rounds.results()
         assert tree.report is not None  # without `masks_sandbox_errors`, submitting raises instead
-        book, rewards = None, tree.rewards[0]
-        if tree.book_report is not None:
+        book, rewards, book_report = None, tree.rewards[0], tree.book_report
+        if book_report is not None:
             provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
-            book = self._source.record(tree.book_report, provenance)
+            book = self._source.record(book_report, provenance)
         judged = JudgedRound(
             self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
         )

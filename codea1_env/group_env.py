@@ -317,8 +317,8 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         """Pay all agents; testers that had no turn have rewards and infos already."""
         judged = self.last_tree = self._rounds.judged[self._place]
         size = None
-        if self._keeps_book and judged.book_report is not None:
-            delta = self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
+        if self._keeps_book and (book_report := judged.book_report) is not None:
+            delta = self._source.record(book_report, replace(self.provenance, episode_id=self.tree.name))
             size = None if delta is None else delta.size
         for agent in [agent for agent in self.agents if agent not in rewards]:
             rewards[agent] = self._reward_of(judged, agent)

@@ -263,7 +263,7 @@ def _cases_table(report: CandidateReport, width: int) -> Table:
             _cell(case.case.case.expression),
             _cell(values.describe(case.case.expected)),
             _prediction(case),
-            _verdict(case.verdict),
+            Text(_words(case.verdict), style=_STYLES.get(_words(case.verdict), "red")),
             _cell(case.actual),
         )
     if len(named) > _MAX_CASES:
@@ -279,12 +279,6 @@ def _prediction(case: CaseReport) -> Text:
     if case.case.prediction_right:
         return Text("right, an example" if case.case.is_example else "right", style="green")
     return Text("wrong: ", style="yellow").append_text(_cell(case.case.case.prediction or ""))
-
-
-def _verdict(verdict: Verdict) -> Text:
-    from rich.text import Text  # noqa: PLC0415  rich is slow to import
-
-    return Text(_words(verdict), style=_STYLES.get(_words(verdict), "red"))
 
 
 def _rejections_table(rejections: Sequence[Rejection], width: int) -> Table:

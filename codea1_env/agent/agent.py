@@ -174,7 +174,11 @@ def _resolve(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
     if isinstance(spec, str):
         require_no_secrets(spec)
         name, *pairs = spec.split(",")
-        options = dict(_option(spec, pair) for pair in pairs)
+        for pair in pairs:
+            option, separator, text = pair.partition("=")
+            if not separator or not option.strip().isidentifier():
+                raise UserError(f"agent {_describe_spec(spec)}: expected option=value after each comma")
+            options[option.strip()] = text.strip()
         target = resolve("agents", name)
     if options and not inspect.isclass(target):
         raise UserError(f"agent {_describe_spec(spec)}: only classes take options")
@@ -229,13 +233,6 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
     if "context" in parameters_of(cls):
         arguments["context"] = context
     return result_of(f"agent {_describe_spec(spec)}", cls, **arguments)
-
-
-def _option(spec: str, pair: str) -> tuple[str, str]:
-    name, separator, text = pair.partition("=")
-    if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {_describe_spec(spec)}: expected option=value after each comma")
-    return name.strip(), text.strip()
 
 
 def _n_positional(function: Callable[..., Any]) -> int:

@@ -30,7 +30,7 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
     if missing:
         raise UserError(f"{cls.__name__} needs the option {' and '.join(missing)}")
     hints = _hints(cls)
-    return {name: _value(name, text, hints) for name, text in texts.items()}
+    return {name: _convert(name, text, hints[name]) if name in hints else _parse(text) for name, text in texts.items()}
 
 
 def option_parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
@@ -52,10 +52,6 @@ def _hints(cls: type) -> dict[str, Any]:
         return get_type_hints(cls.__init__)  # type: ignore[misc]
     except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
         return {}
-
-
-def _value(name: str, text: str, hints: Mapping[str, Any]) -> Any:
-    return _convert(name, text, hints[name]) if name in hints else _parse(text)
 
 
 def _convert(name: str, text: str, kind: Any) -> Any:

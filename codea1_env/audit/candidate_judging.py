@@ -9,7 +9,7 @@ from codea1_env.audit.attacks import HostileCandidate, Truth
 from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import SandboxError
 from codea1_env.facts.submissions import Candidate, RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
+from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rendering import shorten
 from codea1_env.rules.replies import read_suite
@@ -38,19 +38,17 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
         return AuditResult.WRONG_RESULT, f"the judge raised {type(error).__name__}: {error}"[:300]
     if secret in repr(asdict(report)):
         return AuditResult.ESCAPED, "it read a file of the host"
-    words = [_word(report, suite) for suite in report.suites]
+    words = [  # the verdict on the only assert of each suite, or the reason why it was rejected
+        (suite.cases[0].verdict if report.loads else report.verdict).value
+        if suite.cases
+        else suite.suite.rejections[0].reason.value
+        for suite in report.suites
+    ]
     if forged := next(_forgeries(attack, report, words), ""):
         return AuditResult.FORGED, forged
     if fault := next(_faults(attack, report, words), ""):
         return AuditResult.WRONG_RESULT, fault
     return AuditResult.HELD, ", ".join(dict.fromkeys(words))
-
-
-def _word(report: CandidateReport, suite: SuiteReport) -> str:
-    """Return the judge's verdict on the only assert of a suite, or the reason why it was rejected."""
-    if suite.cases:
-        return (suite.cases[0].verdict if report.loads else report.verdict).value
-    return suite.suite.rejections[0].reason.value
 
 
 def _forgeries(attack: HostileCandidate, report: CandidateReport, words: Sequence[str]) -> Iterator[str]:

@@ -127,10 +127,6 @@ def _faults(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
     reasons = Counter(rejection.reason for rejection in suite.suite.rejections)
     if attack.reasons is not None and reasons != Counter(attack.reasons):
         yield f"its rejections are different: {_summary(suite)}"
-    yield from _unfit_texts(suite)
-
-
-def _unfit_texts(suite: SuiteReport) -> Iterator[str]:
     texts = [rejection.detail for rejection in suite.suite.rejections] + [case.actual for case in suite.cases]
     if any(len(text) > 300 for text in texts):
         yield "a text in its report is too long"

@@ -137,7 +137,9 @@ class _Builder:
     def bank(self, problem: Problem) -> ProblemBank:
         wrong = tuple(_distinct(self._wrong(problem), problem, self._rules, self._recipe.n_wrong))
         right = [BankEntry("solution", problem.solution)] if self._recipe.solution else []
-        suites = [*self._blind(problem), *self._attacks(problem, wrong[: self._recipe.n_attacked])]
+        self._start(problem, self._testers)
+        blind = [BankEntry(name, self._reply(tester, problem, "tester", "")) for name, tester in self._testers]
+        suites = [*blind, *self._attacks(problem, wrong[: self._recipe.n_attacked])]
         return ProblemBank(problem, (*right, *wrong), tuple(suites))
 
     def _wrong(self, problem: Problem) -> Iterator[BankEntry]:
@@ -148,11 +150,6 @@ class _Builder:
         for n in range(_MAX_DRAWS * self._recipe.n_wrong if self._coders else 0):
             name, coder = self._coders[n % len(self._coders)]
             yield BankEntry(f"{name} {n + 1}", self._reply(coder, problem, "coder", ""))
-
-    def _blind(self, problem: Problem) -> Iterator[BankEntry]:
-        self._start(problem, self._testers)
-        for name, tester in self._testers:
-            yield BankEntry(name, self._reply(tester, problem, "tester", ""))
 
     def _attacks(self, problem: Problem, attacked: Sequence[BankEntry]) -> Iterator[BankEntry]:
         self._start(problem, self._attackers)

@@ -64,7 +64,11 @@ def _judge_until_known(banks: Sequence[ProblemBank], referee: Referee) -> list[P
     for _ in range(_TRIES):
         left = [position for position in range(len(banks)) if position not in reports]
         judged = zip(left, _judge_once([banks[position] for position in left], referee), strict=True)
-        reports |= {position: report for position, report in judged if _is_known(report)}
+        reports |= {
+            position: report
+            for position, report in judged
+            if not any(each.has_internal_error for each in report.candidates)
+        }
     failed = [bank.problem.id for position, bank in enumerate(banks) if position not in reports]
     if failed:
         raise SandboxError(f"the sandbox failed {_TRIES} times on the bank of {', '.join(failed)}")
@@ -78,7 +82,3 @@ def _judge_once(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemR
     rounds.submit_programs([entry.reply for each in banks for entry in each.programs])
     rounds.submit_suites([entry.reply for each in banks for entry in each.suites])
     return [replace(judged.report, shares_suites=False) for judged in rounds.results() if judged.report is not None]
-
-
-def _is_known(report: ProblemReport) -> bool:
-    return not any(candidate.has_internal_error for candidate in report.candidates)

@@ -31,7 +31,7 @@ from codea1_env.python_text import TextBudget, free_names, parse
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.statements import DEFINITIONS
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Limits, Sandbox
 from codea1_env.values.comparison import equal
 from codea1_env.values.source import describe, describe_call
 
@@ -153,7 +153,11 @@ class _Plan:
             self.fault = str(error)
         tests = with_known_imports(replace(problem, golden=tests)).golden
         self.orders = [replace(problem, golden=_reverse_in(run, tests)) for run in range(runs)]
-        self.jobs = [_jobs(order, limits) for order in self.orders]
+        # Without any test the solution is still loaded.
+        self.jobs = [
+            golden_jobs(order, order.solution, limits) or (program_job(order, order.solution, (), limits),)
+            for order in self.orders
+        ]
 
     def name_of(self, position: int) -> str:
         """Return the name of the test at this position, for messages."""
@@ -172,11 +176,6 @@ def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
     if "assert" not in line:
         raise UserError(f"{what} asserts nothing: expected asserts, as in 'assert {problem.entry_point}(1) == 2'")
     return tests
-
-
-def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
-    # Without any test the solution is still loaded.
-    return golden_jobs(order, order.solution, limits) or (program_job(order, order.solution, (), limits),)
 
 
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:

@@ -196,9 +196,13 @@ class _FailedChecks(NamedTuple):
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
     """Return the job in which a problem's checker answers True or False about each pair."""
-    calls = tuple(Call(arguments=_encode_arguments(pair)) for pair in pairs)
+    calls = []
+    for pair in pairs:  # (args, kwargs, expected, answer), and no keyword arguments
+        args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
+        four = b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)
+        calls.append(Call(arguments=four))
     program = _checker_program(problem.answers.checker, problem.solution, problem.defined)
-    return Job(program, _ENTRY, calls, problem.imports, limits=limits, problem_id=problem.id)
+    return Job(program, _ENTRY, tuple(calls), problem.imports, limits=limits, problem_id=problem.id)
 
 
 def checker_fault(said: Outcome) -> str:
@@ -240,12 +244,6 @@ def _compare(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outc
     except values.Malformed:  # the bytes of a record have not been checked before
         is_right = False
     return pair.decide(is_right)
-
-
-def _encode_arguments(pair: AnswerPair) -> bytes:
-    """Return the encoded arguments of `_WRAPPER`: (args, kwargs, expected, answer), and no keyword arguments."""
-    args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
-    return b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)
 
 
 def _is_checked(pair: AnswerPair) -> bool:

@@ -45,7 +45,10 @@ _MISTAKEN = frozenset(
 def find_examples(statement: str, entry_point: str) -> tuple[str, ...]:
     """Return the examples as asserts of one line each, in order, without duplicates."""
     lines = [line.rstrip().removesuffix('"""').removesuffix("'''") for line in statement.splitlines()]
-    examples = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
+    imports = ast.walk(parse(imports_of(statement), "the imports"))
+    aliases = [part for part in imports if isinstance(part, ast.alias)]
+    imported = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    examples = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | imported))
     return tuple(example for example in examples if example not in _MISTAKEN)
 
 
@@ -114,14 +117,10 @@ def _read_sentence(lines: Sequence[str], entry_point: str) -> str | None:
         relation = _RELATION.match(whole, bracket.end())
         if not relation or not _is_plain_call(call, entry_point):
             return None
-        return _assert(call, _first_value(whole[relation.end() :].split("\n")))
+        following = whole[relation.end() :].split("\n")  # the value is in the fewest first lines that form one
+        values = (_value("\n".join(following[:n_lines])) for n_lines in range(1, len(following) + 1))
+        return _assert(call, next((value for value in values if value is not None), None))
     return None
-
-
-def _first_value(lines: Sequence[str]) -> ast.expr | None:
-    """Return the value in the fewest first lines that form one."""
-    values = (_value("\n".join(lines[:n_lines])) for n_lines in range(1, len(lines) + 1))
-    return next((value for value in values if value is not None), None)
 
 
 def _value(text: str) -> ast.expr | None:
@@ -148,8 +147,3 @@ def _is_plain_call(node: ast.expr, entry_point: str) -> bool:
 def _calls(node: ast.expr, entry_point: str, known: frozenset[str]) -> bool:
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     return calls_of(node)[entry_point] > 0 and names <= known | {read_entry_point(entry_point).name}
-
-
-def _imported_names(statement: str) -> frozenset[str]:
-    aliases = (part for part in ast.walk(parse(imports_of(statement), "the imports")) if isinstance(part, ast.alias))
-    return frozenset((alias.asname or alias.name).partition(".")[0] for alias in aliases)

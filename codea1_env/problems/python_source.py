@@ -154,19 +154,17 @@ def declare_functions(statement: str, solution: ast.Module, name: str) -> str:
     the quoted name."""
     if re.search(rf"\b{re.escape(name)}\s*\(|[`'\"*]{re.escape(name)}[`'\"*]", statement):
         return statement
-    functions = (node for node in solution.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    lines = [_declaration(node) for node in functions]
+    lines = []
+    for node in solution.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            bare = ast.FunctionDef(name, node.args, [ast.Pass()], [], node.returns, lineno=1)
+            lines.append(unparse(bare).partition("\n")[0])
     return "\n\n".join([statement.rstrip(), *lines]) + "\n"
 
 
 def with_starter_code(statement: str, starter_code: str) -> str:
     """Return a statement that ends with the code with which programs begin, if there is any."""
     return "\n\n".join(filter(None, (statement.strip(), starter_code.rstrip())))
-
-
-def _declaration(function: ast.FunctionDef) -> str:
-    bare = ast.FunctionDef(function.name, function.args, [ast.Pass()], [], function.returns, lineno=1)
-    return unparse(bare).partition("\n")[0]
 
 
 def functions_of_text(source: str) -> list[str]:

@@ -44,21 +44,16 @@ def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | N
     """
     if limit is not None and limit < 1:
         raise UserError(f"limit must be at least 1, got {limit}")
-    problems = _load(source, strict)
+    if isinstance(source, Path):
+        problems = _load_path(source, strict)
+    else:
+        problems = _reader(source, strict)() if isinstance(source, str) else _as_set(source, "given problems")
     return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped, problems.notes)
 
 
 def require_source(source: str) -> None:
     """Check a text that names a source, without reading it; see `load_problems` for the forms and the errors."""
     _reader(source, strict=False)
-
-
-def _load(source: ProblemSource, strict: bool) -> ProblemSet:
-    if isinstance(source, Path):
-        return _load_path(source, strict)
-    if isinstance(source, str):
-        return _reader(source, strict)()
-    return _as_set(source, "given problems")
 
 
 def _reader(source: str, strict: bool) -> Callable[[], ProblemSet]:
