@@ -272,7 +272,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def _choose_tree(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
         self._keeps_book = options.get("tree") is None
         if not self._keeps_book:
-            self._source.seed(seed)
+            self._source.draw.seed(seed)
             tree = of_type("reset option tree", options["tree"], Tree)
             own = (self.n_candidates, self.n_suites, self.suites_per)
             if (tree.n_candidates, tree.n_suites, tree.suites_per) != own:

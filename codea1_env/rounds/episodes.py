@@ -388,8 +388,34 @@ class Episode:
         return f"{self.number:016x}"
 
 
+class ProblemDraw:
+    """An environment's only source of randomness: draws problems, each once before any is drawn again."""
+
+    def __init__(self, n_problems: int) -> None:
+        self._n_problems = n_problems
+        self._rng: np.random.Generator | None = None
+        self._queue: list[int] = []
+
+    def seed(self, seed: int | None) -> np.random.Generator:
+        """Return the random generator; a seed restarts it, and with it everything random.
+
+        Raises:
+            UserError: the seed is not a whole number, or negative.
+        """
+        if seed is not None or self._rng is None:
+            self._rng, _ = seeding.np_random(None if seed is None else whole_number("seed", seed, least=0, most=inf))
+            self._queue = []
+        return self._rng
+
+    def next_position(self) -> int:
+        """Return the position of the next problem."""
+        if not self._queue:
+            self._queue = self.seed(None).permutation(self._n_problems).tolist()
+        return self._queue.pop()
+
+
 class EpisodeSource:
-    """Draws an environment's episodes; it is the environment's only source of randomness."""
+    """Begins an environment's episodes: their problems, and the cases of the Mistake Book that they replay."""
 
     def __init__(
         self,
@@ -414,8 +440,7 @@ class EpisodeSource:
         self._owns_book = not isinstance(book, MistakeBook)
         self.book.require_this_judge()
         self._options = options | {"problem_id", "problem", "replay"}
-        self._rng: np.random.Generator | None = None
-        self._queue: list[int] = []
+        self.draw = ProblemDraw(len(problems))
 
     def check_options(self, options: object) -> Mapping[str, Any]:
         """Return reset options; log unknown ones, as PettingZoo's conformance tests require.
@@ -432,33 +457,20 @@ class EpisodeSource:
             _log.warning("reset: unknown option %r is ignored; known are %s", key, known)
         return options
 
-    def seed(self, seed: int | None) -> np.random.Generator:
-        """Return the random generator; a seed restarts it, and with it everything random.
-
-        Raises:
-            UserError: the seed is not a whole number, or negative.
-        """
-        if seed is not None or self._rng is None:
-            self._rng, _ = seeding.np_random(None if seed is None else whole_number("seed", seed, least=0, most=inf))
-            self._queue = []
-        return self._rng
-
     def begin(self, seed: int | None, options: Mapping[str, Any]) -> Episode:
         """Return the next episode.
 
         Raises:
             UserError: an option has an invalid value, or the rules pay for golden tests and the problem has none.
         """
-        rng = self.seed(seed)
+        rng = self.draw.seed(seed)
         if options.get("problem") is not None:
             problem = of_type("reset option problem", options["problem"], Problem)
             require_golden_tests([problem], self._rules)
         elif options.get("problem_id") is not None:
             problem = self.problems.by_id(options["problem_id"])
         else:
-            if not self._queue:
-                self._queue = rng.permutation(len(self.problems)).tolist()
-            problem = self.problems[self._queue.pop()]
+            problem = self.problems[self.draw.next_position()]
         replays = of_type("reset option replay", options.get("replay", True), bool)
         return Episode(problem, int(rng.integers(2**63)), replays)
 
