@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env import values
 from codea1_env.facts.submissions import Rejection, RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
@@ -320,8 +320,11 @@ def _outcome(judged: JudgedRound) -> RenderableType:
     grid.add_row("coder", passes(report))
     grid.add_row("", Text(reward_sum(judged.rewards.coder), style="dim"))
     for suite, reward in zip_longest(report.suites, judged.rewards.testers):
-        had_turn = judged.tester_reply is not None
-        said = _validity(suite) if had_turn and suite is not None else "no turn: the candidate is invalid"
+        said = "no turn: the candidate is invalid"
+        if suite is not None and judged.tester_reply is not None:
+            n, cases = n_written(suite), suite.cases
+            failures = f"the program fails {n_failed(cases)} of {len(cases)} tests"
+            said = f"{n_right(cases)} of {n} answers right, {failures}" if n else "no test"
         grid.add_row("tester", said)
         grid.add_row("", Text(reward_sum(reward), style="dim"))
     grid.add_row("Mistake Book", book_sentence(judged.book))
@@ -334,14 +337,6 @@ def passes(report: CandidateReport) -> str:
         return "its program does not load"
     cases = tuple(case for _, case in _number_cases(report) if case.verdict.is_evidence)
     return f"passes {n_passed(cases)} of {len(cases)} tests" if cases else "no test"
-
-
-def _validity(suite: SuiteReport) -> str:
-    """Say how many answers of a suite are right, and how many cases the program fails."""
-    n, cases = n_written(suite), suite.cases
-    if not n:
-        return "no test"
-    return f"{n_right(cases)} of {n} answers right, the program fails {n_failed(cases)} of {len(cases)} tests"
 
 
 def _number_cases(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:

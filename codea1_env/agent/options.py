@@ -29,7 +29,10 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
     missing = [name for name, each in named.items() if each.default is each.empty and name not in texts]
     if missing:
         raise UserError(f"{cls.__name__} needs the option {' and '.join(missing)}")
-    hints = _hints(cls)
+    try:
+        hints = get_type_hints(cls.__init__)  # type: ignore[misc]
+    except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
+        hints = {}
     return {name: _convert(name, text, hints[name]) if name in hints else _parse(text) for name, text in texts.items()}
 
 
@@ -44,13 +47,6 @@ def parameters_of(target: Callable[..., object]) -> Mapping[str, inspect.Paramet
     try:
         return inspect.signature(target).parameters
     except (TypeError, ValueError):
-        return {}
-
-
-def _hints(cls: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls.__init__)  # type: ignore[misc]
-    except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
         return {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from codea1_env.audit.attacks import Attack, Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
@@ -88,7 +88,9 @@ class Auditor:
         if fault := self._canary_fault():
             result, sentence = _worse(result, sentence, AuditResult.ESCAPED, f"after it, {fault}")
         if left := self._surroundings.changes():
-            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, _list_sentences(left))
+            more = f"; and {len(left) - _MAX_LISTED} more" if len(left) > _MAX_LISTED else ""
+            listed = "; ".join(left[:_MAX_LISTED]) + more
+            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, listed)
         return Finding(attack.name, result, sentence)
 
     def _canary_fault(self) -> str:
@@ -156,11 +158,6 @@ def _has(outcome: Outcome, source: str) -> bool:
 
 def _describe_outcome(outcome: Outcome) -> str:
     return shorten(outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}", _MAX_SHOWN)
-
-
-def _list_sentences(sentences: Sequence[str]) -> str:
-    more = f"; and {len(sentences) - _MAX_LISTED} more" if len(sentences) > _MAX_LISTED else ""
-    return "; ".join(sentences[:_MAX_LISTED]) + more
 
 
 def _worse(result: AuditResult, sentence: str, other: AuditResult, more: str) -> tuple[AuditResult, str]:

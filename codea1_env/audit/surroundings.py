@@ -81,7 +81,10 @@ class Surroundings:
         before = self._before
         new = sorted(now.processes - before.processes)
         n_more = len(new) - len(before.processes - now.processes)
-        changes = [f"process {_describe_process(pid)} still runs" for pid in new] if n_more > 0 else []
+        changes = []
+        for pid in new if n_more > 0 else ():
+            command = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
+            changes.append(f"process {pid} ({command.strip()[:60]}) still runs")
         changes += [f"something listens at {address}" for address in _listening(now.sockets - before.sockets)]
         return changes + [f"{path} was left" for path in sorted(now.files - before.files)]
 
@@ -144,11 +147,6 @@ def _read(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError:
         return b""
-
-
-def _describe_process(pid: int) -> str:
-    command = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
-    return f"{pid} ({command.strip()[:60]})"
 
 
 def _list_numbers(folder: str) -> list[str]:

@@ -160,7 +160,10 @@ class _Builder:
                 if self._recipe.right:
                     yield BankEntry(f"{name} vs {target.label}", reply)
                 if self._recipe.half_right:
-                    yield BankEntry(f"half right vs {target.label}", _half_right(reply, problem))
+                    cases = suite_of(reply, problem, Reading.STRICT).cases  # every second prediction becomes wrong
+                    half = [replace(case, prediction=_IMPOSSIBLE) if n % 2 else case for n, case in enumerate(cases)]
+                    text = "\n".join(case.to_assert() for case in half)
+                    yield BankEntry(f"half right vs {target.label}", text)
 
     def _start(self, problem: Problem, agents: Iterable[tuple[str, Agent]]) -> None:
         """Reset every agent's random state, so that a problem's bank does not depend on the other problems."""
@@ -229,10 +232,3 @@ def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, mo
         if program and program not in seen:
             seen.add(program)
             yield entry
-
-
-def _half_right(reply: str, problem: Problem) -> str:
-    """Return the suite with every second prediction replaced by a value that no solution returns."""
-    suite = suite_of(reply, problem, Reading.STRICT)
-    cases = (replace(case, prediction=_IMPOSSIBLE) if n % 2 else case for n, case in enumerate(suite.cases))
-    return "\n".join(case.to_assert() for case in cases)

@@ -196,7 +196,9 @@ class BookDatabase:
     def _open_once(self) -> sqlite3.Connection:
         if self.path is not None:
             _check_place(self.path, create=self._create)
-        frozen = self._read_only and self.path is not None and not _is_writable(self.path)
+        effective, places = os.access in os.supports_effective_ids, (self.path, self.path.parent) if self.path else ()
+        is_writable = all(os.access(place, os.W_OK, effective_ids=effective) for place in places)
+        frozen = self._read_only and not is_writable
         connection = sqlite3.connect(
             self._read_only_uri() if frozen else self.path or ":memory:",
             uri=frozen,
@@ -320,11 +322,6 @@ def _check_place(path: Path, *, create: bool) -> None:
             raise BrokenInput(f"Mistake Book {path}: no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long
         raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
-
-
-def _is_writable(path: Path) -> bool:
-    effective = os.access in os.supports_effective_ids
-    return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
 
 
 def _before_fork() -> None:

@@ -460,10 +460,13 @@ class MistakeBook(Closing):
         Reads one page at a time, without a lock between pages, so entries that are recorded meanwhile may be included.
         """
         for name in self.problem_ids() if problem_id is None else (problem_id,):
-            after = 0
-            while page := self._read_page(name, after):
-                yield from (StoredEntry(name, entry) for entry in page)
-                after = page[-1].sequence
+            page: list[BookEntry] | None = None
+            while page is None or page:
+                after = page[-1].sequence if page else 0
+                with self._database.reading() as connection:
+                    rows = ProblemRows.find(connection, name)
+                    page = [] if rows is None else rows.after(after, limit=_PAGE)
+                yield from [StoredEntry(name, entry) for entry in page]
 
     def departures(self) -> Iterator[Period]:
         """Yield the periods that ended, of all problems, in the order of their ends; reads one page at a time."""
@@ -512,11 +515,6 @@ class MistakeBook(Closing):
     def close(self) -> None:
         """Close permanently; idempotent. The content of a book in memory is lost."""
         self._database.close()
-
-    def _read_page(self, problem_id: str, after: int) -> list[BookEntry]:
-        with self._database.reading() as connection:
-            rows = ProblemRows.find(connection, problem_id)
-            return [] if rows is None else rows.after(after, limit=_PAGE)
 
     def __repr__(self) -> str:
         return f"MistakeBook({'' if self.path is None else repr(str(self.path))})"

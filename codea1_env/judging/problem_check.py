@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, islice
@@ -189,7 +189,12 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
     checks = []
     for plan, own, fault in zip(plans, solved, faults, strict=True):
         accepted = accept_golden_answers(own, expected, sandbox, _COMPARISON)
-        runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
+        runs = []
+        for number, run in enumerate(accepted):
+            results = golden_results(run.problem, run.reports, expected, _COMPARISON) if run.problem.golden else ()
+            failures = [failure for report in run.reports if (failure := load_failure(report)) is not None]
+            cpu_s = sum(report.cpu_s for report in run.reports)
+            runs.append(_Run(_reverse_in(number, results), failures[0] if failures else None, cpu_s))
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)
         if status in _ANSWERED and (change := _changed_answer(own)):
@@ -251,13 +256,6 @@ def _change(one: Outcome, other: Outcome) -> str:
         for each in (one, other)
     ]
     return f"{texts[0]}, and in another run {texts[1]}"
-
-
-def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:
-    results = golden_results(run.problem, run.reports, expected, _COMPARISON) if run.problem.golden else ()
-    failures = (load_failure(report) for report in run.reports)
-    load = next((failure for failure in failures if failure is not None), None)
-    return _Run(_reverse_in(number, results), load, sum(report.cpu_s for report in run.reports))
 
 
 def _status(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStatus, str]:

@@ -264,7 +264,10 @@ class _ChangedCalls:
         batch: list[Call] = []
         n_bytes = 0
         for call in calls:
-            n_more = _n_record_bytes(self.answers[call])
+            record = self.answers[call].entry_point_calls
+            answers = [made.answer for made in record if made.answer is not None]
+            parts = [part for each in answers for part in (each.value, each.items, each.arguments) if part is not None]
+            n_more = sum(map(len, parts)) + sum(len(made.arguments) for made in record)
             if batch and n_bytes + n_more > _MAX_JOB_BYTES:
                 yield _Trial(self, tuple(batch), changes)
                 batch, n_bytes = [], 0
@@ -371,12 +374,6 @@ def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:
         return False
     answers = [None if call is TOO_MANY else call.answer for call in record]
     return all(each is not None and (each.value is not None or each.items is not None) for each in answers)
-
-
-def _n_record_bytes(evidence: SolutionEvidence) -> int:
-    answers = [call.answer for call in evidence.entry_point_calls if call.answer is not None]
-    parts = [part for each in answers for part in (each.value, each.items, each.arguments) if part is not None]
-    return sum(map(len, parts)) + sum(len(call.arguments) for call in evidence.entry_point_calls)
 
 
 def _is_same(evidence: SolutionEvidence, outcome: Outcome) -> bool:
