@@ -263,12 +263,18 @@ def _cases_table(report: CandidateReport, width: int) -> Table:
             _cell(case.case.case.expression),
             _cell(values.describe(case.case.expected)),
             _prediction(case),
-            Text(_words(case.verdict), style=_STYLES.get(_words(case.verdict), "red")),
+            _verdict_cell(case.verdict),
             _cell(case.actual),
         )
     if len(named) > _MAX_CASES:
         table.add_row("", f"… and {len(named) - _MAX_CASES} more", "", "", "", "")
     return table
+
+
+def _verdict_cell(verdict: Verdict) -> Text:
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    return Text(_words(verdict), style=_STYLES.get(_words(verdict), "red"))
 
 
 def _prediction(case: CaseReport) -> Text:
