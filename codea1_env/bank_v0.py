@@ -28,23 +28,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from math import inf
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
-from codea1_env.errors import UnknownName, UserError, whole_number
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.rounds.episodes import (
     CODER,
     METADATA,
     TESTER,
+    ProblemDraw,
     SimultaneousEnv,
     TurnBasedParallelEnv,
     TurnByTurnEnv,
@@ -105,8 +104,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
         self._n_actions = {CODER: self.bank.bank.n_programs, TESTER: self.bank.bank.n_suites}
         sizes = dict.fromkeys(self._n_actions, max(self._n_actions.values())) if equal_actions else self._n_actions
         self._action_spaces = {agent: spaces.Discrete(sizes[agent]) for agent in self.possible_agents}
-        self._np_random: np.random.Generator | None = None
-        self._queue: list[int] = []
+        self._draw = ProblemDraw(len(self.bank.problems))
         self._rounds: dict[tuple[int, int, int], tuple[ProblemReport, CandidateRewards]] = {}
         self._program = None
         self.agent_selection = CODER
@@ -114,13 +112,10 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem. A seed restarts everything random."""
         self.require_open()
-        if seed is not None or self._np_random is None:
-            seed = None if seed is None else whole_number("seed", seed, least=0, most=inf)
-            self._np_random, _ = seeding.np_random(seed)
-            self._queue = []
+        rng = self._draw.seed(seed)
         self._position = self._choose_problem(options or {})
         self._problem = self.bank.problems[self._position].bank.problem
-        self._episode_id = f"{self._np_random.integers(2**63):016x}"
+        self._episode_id = f"{rng.integers(2**63):016x}"
         self._begin_episode()
 
     def observe(self, agent: str) -> Features:
@@ -128,7 +123,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
         n_problems = len(self.bank.problems)
         seen = np.zeros(n_problems + self.bank.bank.n_programs, np.float32)
         seen[self._position] = 1.0
-        if self.known(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
+        if self.require_agent(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0
         return seen
 
@@ -173,10 +168,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             if problem_id not in self._positions:
                 raise UnknownName.of("problem of the bank", str(problem_id), self._positions)
             return self._positions[problem_id]
-        assert self._np_random is not None  # reset has made it
-        if not self._queue:
-            self._queue = self._np_random.permutation(len(self.bank.problems)).tolist()
-        return self._queue.pop()
+        return self._draw.next_position()
 
     def _checked_action(self, agent: str, action: int | None) -> int:
         if not isinstance(action, int | np.integer) or not self._action_spaces[agent].contains(np.int64(action)):

@@ -132,14 +132,14 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
         A seed restarts everything random; without one, the random stream continues.
         """
         self.require_open()
-        self._episode = self._source.begin(seed, self._source.checked(options or {}))
+        self._episode = self._source.begin(seed, self._source.check_options(options or {}))
         self._problem, self._episode_id = self._episode.problem, self._episode.id
         self._program = self._coder_feedback = self._tester_feedback = ""
         self._begin_episode()
 
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
-        if self.known(agent) == CODER:
+        if self.require_agent(agent) == CODER:
             return observation_of(self._problem, self._round, self._previous_program, self._coder_feedback)
         return observation_of(self._problem, self._round, self._shown_program(), self._tester_feedback)
 
@@ -184,7 +184,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
     def _begin_round(self) -> None:
         self._previous_program, self._program = self._program, ""
         self._coder_reply = ""
-        tree = Tree(self._problem, replayed=self._source.replayed(self._episode))
+        tree = Tree(self._problem, replayed=self._source.read_replays(self._episode))
         self._rounds = self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid))
         self._n_cut = dict.fromkeys(self.agents, 0)
         self.agent_selection = CODER
@@ -195,10 +195,10 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
             self._rounds.submit_suites([Suite(())], [[1]])
         (tree,) = self._rounds.results()
         assert tree.report is not None  # without `masks_sandbox_errors`, submitting raises instead
-        book, rewards = None, tree.rewards[0]
-        if tree.book_report is not None:
+        book, rewards, book_report = None, tree.rewards[0], tree.book_report
+        if book_report is not None:
             provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
-            book = self._source.record(tree.book_report, provenance)
+            book = self._source.record(book_report, provenance)
         judged = JudgedRound(
             self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
         )

@@ -54,18 +54,18 @@ def require_declared(settings: Any, path: str) -> None:
     Raises:
         UserError: the first value of another type or out of its range.
     """
-    for name, choices in _declared(type(settings)).items():  # type: ignore[arg-type]  # classes are hashable
+    for name, choices in _read_declarations(type(settings)).items():  # type: ignore[arg-type]  # classes are hashable
         value = getattr(settings, name)
         fitting = next((kind for kind, bounds in choices if _fits(value, kind, bounds)), None)
         if fitting is None:
-            expected = " or ".join(_said(kind, bounds) for kind, bounds in choices)
+            expected = " or ".join(_name_type(kind, bounds) for kind, bounds in choices)
             raise UserError(f"{path}{name} must be {expected}, got {value!r:.100}")
         if isinstance(fitting, type) and not isinstance(value, fitting):  # the text of a choice, a whole number
             object.__setattr__(settings, name, fitting(value))
 
 
 @cache
-def _declared(kind: Hashable) -> dict[str, list[tuple[Any, Range]]]:
+def _read_declarations(kind: Hashable) -> dict[str, list[tuple[Any, Range]]]:
     return {name: list(_choices(hint)) for name, hint in get_type_hints(kind, include_extras=True).items()}
 
 
@@ -91,7 +91,7 @@ def _fits(value: Any, kind: Any, bounds: Range) -> bool:
     return isinstance(value, kind)
 
 
-def _said(kind: Any, bounds: Range) -> str:
+def _name_type(kind: Any, bounds: Range) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(get_args(kind))
     if kind in (int, float):

@@ -172,11 +172,11 @@ def as_lists(**given: Any) -> list[list[Any]]:
     for name, value in given.items():
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise UserError(f"{name} must be a list, got {type(value).__name__} ({value!r:.100})")
-    found = {name: list(value) for name, value in given.items()}
-    if len({len(values) for values in found.values()}) > 1:
-        numbers = " and ".join(f"{len(values)} {name}" for name, values in found.items())
+    lists = {name: list(value) for name, value in given.items()}
+    if len({len(values) for values in lists.values()}) > 1:
+        numbers = " and ".join(f"{len(values)} {name}" for name, values in lists.items())
         raise UserError(f"expected equal numbers, got {numbers}")
-    return [*found.values()]
+    return [*lists.values()]
 
 
 def of_type(name: str, value: object, kind: type[_T]) -> _T:

@@ -187,13 +187,13 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "observation") not in self._spaces:
-            self._spaces[self.known(agent), "observation"] = observation_space(1)
+            self._spaces[self.require_agent(agent), "observation"] = observation_space(1)
         return self._spaces[agent, "observation"]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "action") not in self._spaces:
-            self._spaces[self.known(agent), "action"] = action_space()
+            self._spaces[self.require_agent(agent), "action"] = action_space()
         return self._spaces[agent, "action"]
 
     def reset(
@@ -204,7 +204,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         A seed restarts everything random; without one, the random stream continues.
         """
         self.require_open()
-        tree = self._choose_tree(seed, self._source.checked(options or {}))
+        tree = self._choose_tree(seed, self._source.check_options(options or {}))
         self._rounds, self._place = self.referee.open([tree], self.round_options), 0
         self._sent: list[Action] | None = None
         self.tree = tree
@@ -272,7 +272,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def _choose_tree(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
         self._keeps_book = options.get("tree") is None
         if not self._keeps_book:
-            self._source.seeded(seed)
+            self._source.draw.seed(seed)
             tree = of_type("reset option tree", options["tree"], Tree)
             own = (self.n_candidates, self.n_suites, self.suites_per)
             if (tree.n_candidates, tree.n_suites, tree.suites_per) != own:
@@ -284,7 +284,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             self.n_candidates,
             self.n_suites,
             self.suites_per,
-            self._source.replayed(episode),
+            self._source.read_replays(episode),
             name=episode.id,
             seed=(episode.number,),
         )
@@ -317,8 +317,8 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         """Pay all agents; testers that had no turn have rewards and infos already."""
         judged = self.last_tree = self._rounds.judged[self._place]
         size = None
-        if self._keeps_book and judged.book_report is not None:
-            delta = self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
+        if self._keeps_book and (book_report := judged.book_report) is not None:
+            delta = self._source.record(book_report, replace(self.provenance, episode_id=self.tree.name))
             size = None if delta is None else delta.size
         for agent in [agent for agent in self.agents if agent not in rewards]:
             rewards[agent] = self._reward_of(judged, agent)
@@ -448,8 +448,8 @@ class GroupVector(Closing):
         first = None if seed is None else whole_number("seed", seed, least=0, most=inf)
         steps = []
         for position, (env, its_options) in enumerate(zip(self.envs, given, strict=False)):
-            found = env.reset(seed=None if first is None else first + position, options=its_options)
-            steps.append(GroupStep(found[0], {}, {}, {}, found[1]))
+            observations, infos = env.reset(seed=None if first is None else first + position, options=its_options)
+            steps.append(GroupStep(observations, {}, {}, {}, infos))
         members = self._members[: len(steps)]
         self._rounds = self.referee.open([member.tree for member in members], self._options)
         for place, member in enumerate(members):
@@ -475,10 +475,10 @@ class GroupVector(Closing):
             UserError: their number differs from the number of turns.
         """
         names = [(place, agent) for place, member in enumerate(self._playing()) for agent in member.turns]
-        found: list[dict[str, Action]] = [{} for _ in self._playing()]
+        by_agent: list[dict[str, Action]] = [{} for _ in self._playing()]
         for (place, agent), reply in zip(*as_lists(turns=names, replies=replies), strict=True):
-            found[place][agent] = reply
-        return found
+            by_agent[place][agent] = reply
+        return by_agent
 
     def send(self, actions: Sequence[Mapping[str, Action]]) -> None:
         """Submit the actions of all environments that play; return at once, while they are judged.
@@ -534,10 +534,10 @@ class GroupVector(Closing):
         Raises:
             UserError: the episode is still running.
         """
-        found = [member.last_tree for member in self._playing()]
-        if None in found or not found:
+        judged = [member.last_tree for member in self._playing()]
+        if None in judged or not judged:
             raise UserError("the episode is still running")
-        return found  # type: ignore[return-value]  # just checked
+        return judged  # type: ignore[return-value]  # just checked
 
     def coder_rewards(self, place: int) -> Rewards:
         """Return the rewards that one *environment* has given its coders, (N,): nan where masked."""

@@ -67,8 +67,8 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
 
     def render(self) -> str | None:  # type: ignore[override, unused-ignore]  # Gymnasium's type variable is bound nowhere
         """Render the last judged round."""
-        found: str | None = self.game.render()
-        return found
+        frame: str | None = self.game.render()
+        return frame
 
     def _info(self) -> dict[str, Any]:
         return dict(self.game.infos[self._role]) if self._has_infos else {}

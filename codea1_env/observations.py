@@ -184,19 +184,6 @@ def test_notes(problem: Problem) -> str:
     return " ".join(filter(None, [*notes, *problem.calls.notes(problem.entry_point)]))
 
 
-def judged_infos(judged: JudgedRound, tests_per_suite: int) -> dict[str, dict[str, Any]]:
-    """Return by role the infos that judging a round of one candidate and one suite adds; see `judged_pairs_info`."""
-    (report,) = judged.report.candidates
-    book_size = None if judged.book is None else judged.book.size
-    info = judged_pairs_info(
-        [(report, report.suites[:1])], {}, tests_per_suite=tests_per_suite, book_size=book_size, masked=False
-    )
-    rewards = {"coder": judged.rewards.coder, "tester": judged.rewards.testers[0]}
-    return {
-        role: info | {"reward_parts": reward.weighted(), "masked": reward.masked} for role, reward in rewards.items()
-    }
-
-
 def judged_pairs_info(
     pairs: Sequence[tuple[CandidateReport, Sequence[SuiteReport]]],
     reward_parts: dict[str, float],
@@ -219,6 +206,7 @@ def judged_pairs_info(
         masked: whether the reward is nan.
     """
     report, suites = pairs[0]
+    n_replayed = len(with_decided(report).replayed)
     suite_reports = [suite for _, reports in pairs for suite in reports]
     counted = [case for suite in suite_reports for case in suite.cases[:tests_per_suite]]
     n_required = tests_per_suite * max(1, len(suite_reports))
@@ -229,7 +217,7 @@ def judged_pairs_info(
         "own_tests": sum(each.candidate.n_own_tests for each, _ in pairs),
         "pass_rate": tried.count(Verdict.PASSED) / len(tried) if tried else None,
         "new_tests": sum(len(suite.cases) for suite in suites),
-        "replayed_tests": len(with_decided(report).replayed),
+        "replayed_tests": n_replayed,
         "validity": sum(case.case.prediction_right is not False for case in counted) / n_required,
         "difficulty": sum(case.verdict.is_failure for case in counted) / n_required,
         "rejections": dict(Counter(each.reason.value for suite in suites for each in suite.suite.rejections)),

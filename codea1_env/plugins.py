@@ -32,7 +32,7 @@ Group = Literal["agents", "problems", "sandboxes", "rewards"]
 
 def names(group: Group) -> tuple[str, ...]:
     """Return the registered names of a group, sorted."""
-    return tuple(sorted(_registered(group)))
+    return tuple(sorted(_find_registered(group)))
 
 
 def resolve(group: Group, name: str) -> Any:
@@ -43,12 +43,12 @@ def resolve(group: Group, name: str) -> Any:
         UserError: the string is malformed, stands in a record, its module cannot be imported or fails, or it has no
             such attribute.
     """
-    registered = _registered(group)
+    registered = _find_registered(group)
     if name in registered:
-        return _imported(registered[name].value, f"{group[:-1]} {name!r}")
+        return _import_object(registered[name].value, f"{group[:-1]} {name!r}")
     if ":" in name:
         try:
-            return _imported(name, f"{group[:-1]} {name!r}", must_be_typed=_in_record.get() or _typed is not None)
+            return _import_object(name, f"{group[:-1]} {name!r}", must_be_typed=_in_record.get() or _typed is not None)
         except UserError as error:
             module, _, options = name.partition(":")
             near = get_close_matches(module, registered, n=1)
@@ -123,19 +123,19 @@ def from_record() -> Iterator[None]:
         _in_record.reset(token)
 
 
-def _registered(group: Group) -> dict[str, EntryPoint]:
+def _find_registered(group: Group) -> dict[str, EntryPoint]:
     return _read(group, tuple((place, _changed_ns(place)) for place in sys.path))
 
 
 @lru_cache
 def _read(group: Group, _places: tuple[tuple[str, int], ...]) -> dict[str, EntryPoint]:
     """Read the metadata of all installed distributions, which takes milliseconds; once, unless a place has changed."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     # Without the current folder, which may be anybody's; the first distribution on the path wins, as in imports.
     for distribution in distributions(path=[place for place in sys.path if place]):
         for point in distribution.entry_points.select(group=f"codea1_env.{group}"):
-            found.setdefault(point.name, point)
-    return found
+            points.setdefault(point.name, point)
+    return points
 
 
 def _changed_ns(place: str) -> int:
@@ -145,7 +145,7 @@ def _changed_ns(place: str) -> int:
         return 0
 
 
-def _imported(path: str, what: str, *, must_be_typed: bool = False) -> Any:
+def _import_object(path: str, what: str, *, must_be_typed: bool = False) -> Any:
     module_name, _, attribute = path.partition(":")
     names = attribute.split(".")
     if not all(name.isidentifier() for name in (*module_name.split("."), *names)):

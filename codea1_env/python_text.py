@@ -143,14 +143,14 @@ class _Costs(NamedTuple):
 
 def _lexical_costs(text: str) -> _Costs:
     depth = deepest = n_fields = n_steps = 0
-    for found in _BRACKET_OR_TEXT.finditer(text):
-        token = found[0]
+    for match in _BRACKET_OR_TEXT.finditer(text):
+        token = match[0]
         if token in "([{":
             depth += 1
             deepest = max(deepest, depth)
         elif token in ")]}":
             depth = max(0, depth - 1)
-        elif found[1] is not None:
+        elif match[1] is not None:
             n_fields += token.count("{")
             n_steps += token.count("{") * len(token)
     return _Costs(deepest, n_fields, n_steps)
@@ -204,7 +204,7 @@ def free_names(program: str) -> set[str]:
     except PYTHON_ERRORS:
         return set()
     bound = {name.get_name() for name in top.get_symbols() if name.is_assigned() or name.is_imported()}
-    return _used_in(top) - bound
+    return _names_in(top) - bound
 
 
 def names_used(program: str) -> dict[str, set[str]]:
@@ -213,7 +213,7 @@ def names_used(program: str) -> dict[str, set[str]]:
         top = _symbols(program)
     except PYTHON_ERRORS:
         return {}
-    return {table.get_name(): _used_in(table) for table in top.get_children()}
+    return {table.get_name(): _names_in(table) for table in top.get_children()}
 
 
 def _symbols(program: str) -> symtable.SymbolTable:
@@ -222,7 +222,7 @@ def _symbols(program: str) -> symtable.SymbolTable:
         return symtable.symtable(program, "<program>", "exec")
 
 
-def _used_in(table: symtable.SymbolTable) -> set[str]:
+def _names_in(table: symtable.SymbolTable) -> set[str]:
     used, pending = set[str](), [table]
     while pending:  # no recursion: lambdas nest without brackets
         inner = pending.pop()
@@ -248,7 +248,7 @@ def write(node: ast.expr, *, shared: bool = False, formatted: bool = False) -> s
         UnreadableError: SYNTAX_ERROR if it has no source of one line; TOO_LONG for a number with too many digits.
     """
     try:
-        text = ast.unparse(_unshared(node) if shared else node)
+        text = ast.unparse(_copy_shared(node) if shared else node)
         stable = not formatted or ast.unparse(ast.parse(text, mode="eval")) == text
     except PYTHON_ERRORS as error:
         too_long = "digits" in str(error)  # ValueError of sys.set_int_max_str_digits
@@ -261,12 +261,12 @@ def write(node: ast.expr, *, shared: bool = False, formatted: bool = False) -> s
     return text
 
 
-def _unshared(field: Any) -> Any:
+def _copy_shared(field: Any) -> Any:
     """Return a copy without shared subtrees: ast.unparse stores one precedence per node object."""
     if isinstance(field, list):
-        return [_unshared(item) for item in field]
+        return [_copy_shared(item) for item in field]
     if isinstance(field, ast.AST):
-        return type(field)(**{name: _unshared(value) for name, value in ast.iter_fields(field)})
+        return type(field)(**{name: _copy_shared(value) for name, value in ast.iter_fields(field)})
     return field
 
 

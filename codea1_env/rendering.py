@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env import values
 from codea1_env.facts.submissions import Rejection, RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
@@ -72,7 +72,7 @@ def duel_picture(
     parts: list[RenderableType] = [] if is_brief else [_headline(judged, width)]
     parts.append(_program(judged, change.line if change else 0, tells_valid=not is_brief))
     if change is not None:
-        told = f"{change.sentence()}; {_found_by(report)}."
+        told = f"{change.sentence()}; {_describe_finders(report)}."
         parts.append(Text(harmless(told), style="bold", overflow="fold"))
     if report.replayed or any(suite.cases for suite in report.suites):
         parts += [_cases_table(report, width), *([] if is_brief else [_verdict_row(report)])]
@@ -96,7 +96,7 @@ def duel_text(judged: JudgedRound, *, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip("\n") + "\n"
 
 
-def rendered(judged: JudgedRound | None, problem: Problem, mode: str) -> str | None:
+def render_round(judged: JudgedRound | None, problem: Problem, mode: str) -> str | None:
     """Render a round for an environment's `render`.
 
     Args:
@@ -138,7 +138,7 @@ def book_sentence(delta: BookDelta | None) -> str:
     return f"{text}; {delta.size} for this problem now"
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return a text of at most `most` characters: an ellipsis takes the place of the middle of a longer one."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
 
@@ -184,17 +184,17 @@ def story(judged: JudgedRound) -> str:
     report = judged.report.candidates[0]
     change = difference(report.candidate.program, judged.problem.solution) if report.loads else None
     told = change.sentence() if change is not None else f"the program {passes(report)}"
-    return f"{told[0].upper()}{told[1:]}; {_found_by(report, counts_examples=True)}."
+    return f"{told[0].upper()}{told[1:]}; {_describe_finders(report, counts_examples=True)}."
 
 
-def _found_by(report: CandidateReport, *, counts_examples: bool = False) -> str:
+def _describe_finders(report: CandidateReport, *, counts_examples: bool = False) -> str:
     """Say which tests found what is wrong with a program, or why those that it fails did not.
 
     Args:
         report: of the program.
         counts_examples: whether a copy of an example finds it, too.
     """
-    failed = [(name, case.case) for name, case in _named(report) if case.verdict.is_failure]
+    failed = [(name, case.case) for name, case in _number_cases(report) if case.verdict.is_failure]
     wrong = [name for name, case in failed if case.prediction_right is False]
     copies = [name for name, case in failed if case.is_example and not counts_examples and name not in wrong]
     if counting := [name for name, _ in failed if name not in wrong and name not in copies]:
@@ -256,19 +256,25 @@ def _cases_table(report: CandidateReport, width: int) -> Table:
     table.add_column("predicted", max_width=24, overflow="fold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("program gave", ratio=8, overflow="fold")
-    named = list(_named(report))
+    named = list(_number_cases(report))
     for name, case in named[:_MAX_CASES]:
         table.add_row(
             name,
             _cell(case.case.case.expression),
             _cell(values.describe(case.case.expected)),
             _prediction(case),
-            _verdict(case.verdict),
+            _verdict_cell(case.verdict),
             _cell(case.actual),
         )
     if len(named) > _MAX_CASES:
         table.add_row("", f"… and {len(named) - _MAX_CASES} more", "", "", "", "")
     return table
+
+
+def _verdict_cell(verdict: Verdict) -> Text:
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    return Text(_words(verdict), style=_STYLES.get(_words(verdict), "red"))
 
 
 def _prediction(case: CaseReport) -> Text:
@@ -279,12 +285,6 @@ def _prediction(case: CaseReport) -> Text:
     if case.case.prediction_right:
         return Text("right, an example" if case.case.is_example else "right", style="green")
     return Text("wrong: ", style="yellow").append_text(_cell(case.case.case.prediction or ""))
-
-
-def _verdict(verdict: Verdict) -> Text:
-    from rich.text import Text  # noqa: PLC0415  rich is slow to import
-
-    return Text(_words(verdict), style=_STYLES.get(_words(verdict), "red"))
 
 
 def _rejections_table(rejections: Sequence[Rejection], width: int) -> Table:
@@ -312,7 +312,7 @@ def _verdict_row(report: CandidateReport) -> Text:
         for case in cases:
             row.append(SYMBOLS[case.verdict], style=_STYLES.get(_words(case.verdict), "bold red"))
         row.append("   ")
-    shown = {case.verdict for _, case in _named(report)}
+    shown = {case.verdict for _, case in _number_cases(report)}
     legend = "  ".join(f"{symbol} {_words(verdict)}" for verdict, symbol in SYMBOLS.items() if verdict in shown)
     return row.append(legend, style="dim")
 
@@ -326,8 +326,11 @@ def _outcome(judged: JudgedRound) -> RenderableType:
     grid.add_row("coder", passes(report))
     grid.add_row("", Text(reward_sum(judged.rewards.coder), style="dim"))
     for suite, reward in zip_longest(report.suites, judged.rewards.testers):
-        had_turn = judged.tester_reply is not None
-        said = _validity(suite) if had_turn and suite is not None else "no turn: the candidate is invalid"
+        said = "no turn: the candidate is invalid"
+        if suite is not None and judged.tester_reply is not None:
+            n, cases = n_written(suite), suite.cases
+            failures = f"the program fails {n_failed(cases)} of {len(cases)} tests"
+            said = f"{n_right(cases)} of {n} answers right, {failures}" if n else "no test"
         grid.add_row("tester", said)
         grid.add_row("", Text(reward_sum(reward), style="dim"))
     grid.add_row("Mistake Book", book_sentence(judged.book))
@@ -338,19 +341,11 @@ def passes(report: CandidateReport) -> str:
     """Say how many of its cases a program passes."""
     if not report.loads:
         return "its program does not load"
-    cases = tuple(case for _, case in _named(report) if case.verdict.is_evidence)
+    cases = tuple(case for _, case in _number_cases(report) if case.verdict.is_evidence)
     return f"passes {n_passed(cases)} of {len(cases)} tests" if cases else "no test"
 
 
-def _validity(suite: SuiteReport) -> str:
-    """Say how many answers of a suite are right, and how many cases the program fails."""
-    n, cases = n_written(suite), suite.cases
-    if not n:
-        return "no test"
-    return f"{n_right(cases)} of {n} answers right, the program fails {n_failed(cases)} of {len(cases)} tests"
-
-
-def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:
+def _number_cases(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:
     """Every case with its number; `R` marks the replayed ones."""
     yield from ((str(i + 1), case) for i, case in enumerate(c for suite in report.suites for c in suite.cases))
     yield from ((f"R{i + 1}", case) for i, case in enumerate(report.replayed))

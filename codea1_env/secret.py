@@ -56,19 +56,19 @@ def require_no_secrets(text: str) -> None:
     Traceback (most recent call last):
     codea1_env.errors.UserError: 'api_key' holds a secret: put it into an environment variable and give its name, ...
     """
-    name = next((name for name, value in _named(text) if value), None)
+    name = next((name for name, value in _find_secrets(text) if value), None)
     if name or _ADDRESS.search(text):
         what = f"{name!r:.60} holds a secret" if name else "an address holds a user, a password, a query or a fragment"
         raise UserError(
             f"{what}: put it into an environment variable and give its name, as in api_key_env=MY_KEY, since"
             " specifications and settings are recorded with the run"
         )
-    for name, value in _named(text, by_variable=True):
+    for name, value in _find_secrets(text, by_variable=True):
         if not _VARIABLE.fullmatch(value):
             raise UserError(f"{name!r} is the name of an environment variable in capitals, as in api_key_env=MY_KEY")
 
 
-def _named(text: str, *, by_variable: bool = False) -> list[tuple[str, str]]:
+def _find_secrets(text: str, *, by_variable: bool = False) -> list[tuple[str, str]]:
     """Return the names of secrets in a text, or of variables with secrets, such as `key_env`, with their values."""
     ending, secrets = " env" if by_variable else "", []
     for name, value in _ASSIGNED.findall(text):
@@ -85,7 +85,7 @@ def require_variables(text: str) -> None:
     Raises:
         UserError: one does not; the message does not repeat it.
     """
-    for name, value in _named(text, by_variable=True):
+    for name, value in _find_secrets(text, by_variable=True):
         if value not in os.environ:
             raise UserError(
                 f"{name!r} must name an environment variable that is set, as in api_key_env=MY_KEY, and never"

@@ -29,8 +29,11 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
     missing = [name for name, each in named.items() if each.default is each.empty and name not in texts]
     if missing:
         raise UserError(f"{cls.__name__} needs the option {' and '.join(missing)}")
-    hints = _hints(cls)
-    return {name: _value(name, text, hints) for name, text in texts.items()}
+    try:
+        hints = get_type_hints(cls.__init__)  # type: ignore[misc]
+    except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
+        hints = {}
+    return {name: _convert(name, text, hints[name]) if name in hints else _parse(text) for name, text in texts.items()}
 
 
 def option_parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
@@ -47,18 +50,7 @@ def parameters_of(target: Callable[..., object]) -> Mapping[str, inspect.Paramet
         return {}
 
 
-def _hints(cls: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls.__init__)  # type: ignore[misc]
-    except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
-        return {}
-
-
-def _value(name: str, text: str, hints: Mapping[str, Any]) -> Any:
-    return _typed(name, text, hints[name]) if name in hints else _parsed(text)
-
-
-def _typed(name: str, text: str, kind: Any) -> Any:
+def _convert(name: str, text: str, kind: Any) -> Any:
     from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  slow to import
     from pydantic.errors import PydanticUserError  # noqa: PLC0415
 
@@ -66,25 +58,25 @@ def _typed(name: str, text: str, kind: Any) -> Any:
         is_model = hasattr(kind, "__pydantic_core_schema__")
         adapter = TypeAdapter(kind, config=None if is_model else ConfigDict(arbitrary_types_allowed=True))
     except PydanticUserError:
-        return _parsed(text)
+        return _parse(text)
     is_none = text.lower() == "none" and NoneType in get_args(kind) and str not in get_args(kind)
-    for value in (None,) if is_none else (text,) if kind in _PLAIN else (_parsed(text), text):
+    for value in (None,) if is_none else (text,) if kind in _PLAIN else (_parse(text), text):
         try:
             return adapter.validate_python(value)
         except ValidationError:
             continue
-    raise UserError(f"option {name} must be {_expected(kind)}")
+    raise UserError(f"option {name} must be {_describe_type(kind)}")
 
 
-def _expected(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     if get_origin(kind) is Literal or (inspect.isclass(kind) and issubclass(kind, Enum)):
         return " or ".join(str(getattr(each, "value", each)) for each in get_args(kind) or kind)
     if get_origin(kind) in (Union, UnionType):
-        return " or ".join(map(_expected, get_args(kind)))
+        return " or ".join(map(_describe_type, get_args(kind)))
     return _WORDS[kind] if inspect.isclass(kind) and kind in _WORDS else inspect.formatannotation(kind)
 
 
-def _parsed(text: str) -> object:
+def _parse(text: str) -> object:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for convert in (int, float):

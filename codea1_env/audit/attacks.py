@@ -167,14 +167,14 @@ class Attacks:
         Raises:
             UnknownName: no attack has this name.
         """
-        found = Attacks(
+        attacks = Attacks(
             tuple(each for each in self.programs if each.name == name),
             tuple(each for each in self.suites if each.name == name),
             tuple(each for each in self.candidates if each.name == name),
         )
-        if not found:
+        if not attacks:
             raise UnknownName.of("attack", name, (each.name for each in self))
-        return found
+        return attacks
 
 
 @cache
@@ -320,8 +320,8 @@ def _testbed(text: str, name: str) -> Testbed:
 
 def _texts(folder: str) -> dict[str, str]:
     """Return the contents of a folder's files by name."""
-    found = files("codea1_env.audit").joinpath(folder).iterdir()
-    texts = {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in found if path.name.endswith(".toml")}
+    paths = files("codea1_env.audit").joinpath(folder).iterdir()
+    texts = {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in paths if path.name.endswith(".toml")}
     return dict(sorted(texts.items()))
 
 

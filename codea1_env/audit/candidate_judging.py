@@ -9,9 +9,9 @@ from codea1_env.audit.attacks import HostileCandidate, Truth
 from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import SandboxError
 from codea1_env.facts.submissions import Candidate, RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
+from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 from codea1_env.rules.replies import read_suite
 from codea1_env.sandbox.interface import Sandbox
 
@@ -38,7 +38,12 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
         return AuditResult.WRONG_RESULT, f"the judge raised {type(error).__name__}: {error}"[:300]
     if secret in repr(asdict(report)):
         return AuditResult.ESCAPED, "it read a file of the host"
-    words = [_word(report, suite) for suite in report.suites]
+    words = [  # the verdict on the only assert of each suite, or the reason why it was rejected
+        (suite.cases[0].verdict if report.loads else report.verdict).value
+        if suite.cases
+        else suite.suite.rejections[0].reason.value
+        for suite in report.suites
+    ]
     if forged := next(_forgeries(attack, report, words), ""):
         return AuditResult.FORGED, forged
     if fault := next(_faults(attack, report, words), ""):
@@ -46,19 +51,12 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
     return AuditResult.HELD, ", ".join(dict.fromkeys(words))
 
 
-def _word(report: CandidateReport, suite: SuiteReport) -> str:
-    """Return the judge's verdict on the only assert of a suite, or the reason why it was rejected."""
-    if suite.cases:
-        return (suite.cases[0].verdict if report.loads else report.verdict).value
-    return suite.suite.rejections[0].reason.value
-
-
 def _forgeries(attack: HostileCandidate, report: CandidateReport, words: Sequence[str]) -> Iterator[str]:
     for line, truth, word in zip(attack.asserts, attack.truth, words, strict=True):
         if truth is Truth.FAILS and word == Verdict.PASSED:
-            yield f"{shortened(line, _MAX_SHOWN)} is passed"
+            yield f"{shorten(line, _MAX_SHOWN)} is passed"
         if truth is Truth.PASSES and word in list(Verdict) and Verdict(word).is_failure:
-            yield f"{shortened(line, _MAX_SHOWN)} is failed ({word})"
+            yield f"{shorten(line, _MAX_SHOWN)} is failed ({word})"
     if attack.golden and (report.golden_pass_rate or 0.0) * len(attack.golden) > attack.n_golden:
         yield f"it passes {report.golden_pass_rate:.0%} of the golden tests"
 
@@ -68,7 +66,7 @@ def _faults(attack: HostileCandidate, report: CandidateReport, words: Sequence[s
         yield "it counts as the sandbox's own failure"
     for line, truth, word in zip(attack.asserts, attack.truth, words, strict=True):
         if not _is_true(truth, word):
-            yield f"{shortened(line, _MAX_SHOWN)} is {word}, but the truth is {truth}"
+            yield f"{shorten(line, _MAX_SHOWN)} is {word}, but the truth is {truth}"
     if attack.golden and report.golden_pass_rate != attack.n_golden / len(attack.golden):
         yield f"its golden pass rate is {report.golden_pass_rate}"
 

@@ -53,8 +53,8 @@ class AuditReport:
     @property
     def counts(self) -> dict[AuditResult, int]:
         """Number of attacks by result; contains every result."""
-        found = Counter(finding.result for finding in self.findings)
-        return {result: found[result] for result in AuditResult}
+        n_by_result = Counter(finding.result for finding in self.findings)
+        return {result: n_by_result[result] for result in AuditResult}
 
     @property
     def is_sound(self) -> bool:

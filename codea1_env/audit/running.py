@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from codea1_env.audit.attacks import Attack, Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
@@ -13,7 +13,7 @@ from codea1_env.audit.suite_judging import play_suite
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 from codea1_env.sandbox.interface import Call, Job, JobReport, Sandbox
 from codea1_env.sandbox.local import EACH_KIND
 from codea1_env.values import describe, encode, equal
@@ -88,7 +88,9 @@ class Auditor:
         if fault := self._canary_fault():
             result, sentence = _worse(result, sentence, AuditResult.ESCAPED, f"after it, {fault}")
         if left := self._surroundings.changes():
-            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, _listed(left))
+            more = f"; and {len(left) - _MAX_LISTED} more" if len(left) > _MAX_LISTED else ""
+            listed = "; ".join(left[:_MAX_LISTED]) + more
+            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, listed)
         return Finding(attack.name, result, sentence)
 
     def _canary_fault(self) -> str:
@@ -126,7 +128,7 @@ def _play_program(attack: HostileProgram, sandbox: Sandbox, secret: str) -> tupl
     faults = list(_faults(attack, report))
     if faults:
         return AuditResult.WRONG_RESULT, faults[0]
-    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_described, report.outcomes)))
+    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_describe_outcome, report.outcomes)))
 
 
 _PLAYED: Mapping[type[Attack], Callable[[Any, Sandbox, str], tuple[AuditResult, str]]] = {
@@ -144,23 +146,18 @@ def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:
             yield f"{call} has a message that cannot be printed"
     for index, outcome in enumerate(report.outcomes):
         if attack.outcomes and outcome.kind not in attack.outcomes:
-            yield f"{attack.calls[index]} ended as {outcome.kind}: {_described(outcome)}"
+            yield f"{attack.calls[index]} ended as {outcome.kind}: {_describe_outcome(outcome)}"
         for stated in (attack.evidence, attack.values):
             if stated and not _has(outcome, stated[index]):
-                yield f"{attack.calls[index]} is not {stated[index]}: {_described(outcome)}"
+                yield f"{attack.calls[index]} is not {stated[index]}: {_describe_outcome(outcome)}"
 
 
 def _has(outcome: Outcome, source: str) -> bool:
     return outcome.value is not None and equal(outcome.value, encode(ast.literal_eval(source)), nan_equal=True)
 
 
-def _described(outcome: Outcome) -> str:
-    return shortened(outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}", _MAX_SHOWN)
-
-
-def _listed(sentences: Sequence[str]) -> str:
-    more = f"; and {len(sentences) - _MAX_LISTED} more" if len(sentences) > _MAX_LISTED else ""
-    return "; ".join(sentences[:_MAX_LISTED]) + more
+def _describe_outcome(outcome: Outcome) -> str:
+    return shorten(outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}", _MAX_SHOWN)
 
 
 def _worse(result: AuditResult, sentence: str, other: AuditResult, more: str) -> tuple[AuditResult, str]:

@@ -17,7 +17,7 @@ from codea1_env.audit.findings import AuditResult
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import n_credited, score
 from codea1_env.rules.ruleset import PRESETS, preset
@@ -37,7 +37,7 @@ def play_suite(attack: HostileSuite, sandbox: Sandbox, secret: str) -> tuple[Aud
     """
     testbed = attack.testbed
     suites = tuple(_read(reply, testbed) for reply in (testbed.honest[0], attack.reply, testbed.honest[1]))
-    report = _judged(testbed, suites, (), sandbox)
+    report = _judge(testbed, suites, (), sandbox)
     seen = repr([asdict(replace(each, candidate=Candidate(""))) for each in report.candidates])
     if NEEDLE in seen or secret in seen:
         return AuditResult.ESCAPED, "it read the solution" if NEEDLE in seen else "it read a file of the host"
@@ -53,7 +53,7 @@ def _read(reply: str, testbed: Testbed) -> Suite:
     return read_suite(reply, _RULES.reading, entry_point=entry_point, tests_per_suite=_RULES.tests_per_suite)
 
 
-def _judged(
+def _judge(
     testbed: Testbed, suites: tuple[Suite, ...], replayed: tuple[ValidCase, ...], sandbox: Sandbox
 ) -> ProblemReport:
     candidates = tuple(map(Candidate, (*testbed.right, *testbed.wrong)))
@@ -69,7 +69,7 @@ def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
     for candidate in report.candidates[:n_right]:
         for case in (case for suite in candidate.suites for case in suite.cases):
             if case.verdict.is_failure or case.verdict is Verdict.NOT_RUN:
-                yield f"a right program fails {_shown(case)}"
+                yield f"a right program fails {_describe_case(case)}"
     for candidate in report.candidates:
         yield from _harm_to_others(attack.testbed, candidate, is_right=candidate in report.candidates[:n_right])
     for candidate in report.candidates[n_right:]:
@@ -105,11 +105,11 @@ def _book_forgery(testbed: Testbed, report: ProblemReport, sandbox: Sandbox) -> 
     if not beaten:
         return ""
     replayed = tuple({(case.case.expression, case.case.imports): case for case in beaten}.values())
-    again = _judged(testbed, (), replayed, sandbox)
+    again = _judge(testbed, (), replayed, sandbox)
     for candidate in again.candidates[: len(testbed.right)]:
         for case in candidate.replayed:
             if case.verdict not in (Verdict.PASSED, Verdict.DENIED, Verdict.UNDECIDED):  # those two cost nobody
-                return f"once in the Mistake Book, a right program fails {_shown(case)}"
+                return f"once in the Mistake Book, a right program fails {_describe_case(case)}"
     return ""
 
 
@@ -127,10 +127,6 @@ def _faults(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
     reasons = Counter(rejection.reason for rejection in suite.suite.rejections)
     if attack.reasons is not None and reasons != Counter(attack.reasons):
         yield f"its rejections are different: {_summary(suite)}"
-    yield from _unfit_texts(suite)
-
-
-def _unfit_texts(suite: SuiteReport) -> Iterator[str]:
     texts = [rejection.detail for rejection in suite.suite.rejections] + [case.actual for case in suite.cases]
     if any(len(text) > 300 for text in texts):
         yield "a text in its report is too long"
@@ -142,5 +138,5 @@ def _summary(suite: SuiteReport) -> str:
     return ", ".join([f"{len(suite.suite.cases)} valid", *rejected])
 
 
-def _shown(case: CaseReport) -> str:
-    return shortened(f"{case.case.case.expression} ({case.verdict}: {case.actual})", 120)
+def _describe_case(case: CaseReport) -> str:
+    return shorten(f"{case.case.case.expression} ({case.verdict}: {case.actual})", 120)

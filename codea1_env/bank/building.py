@@ -92,10 +92,10 @@ def build_bank(
     builder = _Builder(recipe, context, rules)
     if any(":" in spec for spec in recipe.agents):
         cache = None
-    return Bank(chosen.name, tuple(_cached(problem, builder, cache) for problem in chosen))
+    return Bank(chosen.name, tuple(_read_or_build(problem, builder, cache) for problem in chosen))
 
 
-def _cached(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
+def _read_or_build(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
     if cache is None:
         return builder.bank(problem)
     digest = builder.digest(problem)
@@ -137,7 +137,9 @@ class _Builder:
     def bank(self, problem: Problem) -> ProblemBank:
         wrong = tuple(_distinct(self._wrong(problem), problem, self._rules, self._recipe.n_wrong))
         right = [BankEntry("solution", problem.solution)] if self._recipe.solution else []
-        suites = [*self._blind(problem), *self._attacks(problem, wrong[: self._recipe.n_attacked])]
+        self._start(problem, self._testers)
+        blind = [BankEntry(name, self._reply(tester, problem, "tester", "")) for name, tester in self._testers]
+        suites = [*blind, *self._attacks(problem, wrong[: self._recipe.n_attacked])]
         return ProblemBank(problem, (*right, *wrong), tuple(suites))
 
     def _wrong(self, problem: Problem) -> Iterator[BankEntry]:
@@ -149,11 +151,6 @@ class _Builder:
             name, coder = self._coders[n % len(self._coders)]
             yield BankEntry(f"{name} {n + 1}", self._reply(coder, problem, "coder", ""))
 
-    def _blind(self, problem: Problem) -> Iterator[BankEntry]:
-        self._start(problem, self._testers)
-        for name, tester in self._testers:
-            yield BankEntry(name, self._reply(tester, problem, "tester", ""))
-
     def _attacks(self, problem: Problem, attacked: Sequence[BankEntry]) -> Iterator[BankEntry]:
         self._start(problem, self._attackers)
         for name, attacker in self._attackers:
@@ -163,7 +160,10 @@ class _Builder:
                 if self._recipe.right:
                     yield BankEntry(f"{name} vs {target.label}", reply)
                 if self._recipe.half_right:
-                    yield BankEntry(f"half right vs {target.label}", _half_right(reply, problem))
+                    cases = suite_of(reply, problem, Reading.STRICT).cases  # every second prediction becomes wrong
+                    half = [replace(case, prediction=_IMPOSSIBLE) if n % 2 else case for n, case in enumerate(cases)]
+                    text = "\n".join(case.to_assert() for case in half)
+                    yield BankEntry(f"half right vs {target.label}", text)
 
     def _start(self, problem: Problem, agents: Iterable[tuple[str, Agent]]) -> None:
         """Reset every agent's random state, so that a problem's bank does not depend on the other problems."""
@@ -232,10 +232,3 @@ def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, mo
         if program and program not in seen:
             seen.add(program)
             yield entry
-
-
-def _half_right(reply: str, problem: Problem) -> str:
-    """Return the suite with every second prediction replaced by a value that no solution returns."""
-    suite = suite_of(reply, problem, Reading.STRICT)
-    cases = (replace(case, prediction=_IMPOSSIBLE) if n % 2 else case for n, case in enumerate(suite.cases))
-    return "\n".join(case.to_assert() for case in cases)

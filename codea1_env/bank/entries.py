@@ -63,7 +63,7 @@ class Bank:
         n_programs = max(len(each.programs) for each in self.problems)
         n_suites = max(len(each.suites) for each in self.problems)
         filled = tuple(
-            replace(each, programs=_filled(each.programs, n_programs), suites=_filled(each.suites, n_suites))
+            replace(each, programs=_fill(each.programs, n_programs), suites=_fill(each.suites, n_suites))
             for each in self.problems
         )
         object.__setattr__(self, "problems", filled)
@@ -108,7 +108,7 @@ def load_bank_file(path: Path) -> Bank:
     return Bank(path.stem, tuple(bank_from_line(line, f"{path} line {n}") for n, line in enumerate(lines, 1)))
 
 
-def _filled(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
+def _fill(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
     gap = (replace(NOTHING, label=f"{NOTHING.label} {n}") for n in range(len(entries), size))
     return (*entries, *gap)
 

@@ -45,40 +45,40 @@ def judge_bank(
     referee = Referee(bank.problem_set, rules, sandbox=sandbox, limits=limits)
     judge = referee.judge
     names = [bank_digest(each, rules, judge.limits, golden=judge.golden) for each in bank]
-    found = [cache.find(name) if cache is not None else None for name in names]
-    missing = [position for position, report in enumerate(found) if report is None]
+    reports = [cache.find(name) if cache is not None else None for name in names]
+    missing = [position for position, report in enumerate(reports) if report is None]
     for start in range(0, len(missing), _PROBLEMS_AT_ONCE):
         chunk = missing[start : start + _PROBLEMS_AT_ONCE]
-        for position, report in zip(chunk, _judged([bank.problems[p] for p in chunk], referee), strict=True):
-            found[position] = report
+        for position, report in zip(chunk, _judge_until_known([bank.problems[p] for p in chunk], referee), strict=True):
+            reports[position] = report
             if cache is not None:
                 cache.keep(names[position], report)
         if progress is not None:
             progress(len(bank.problems) - len(missing) + start + len(chunk), len(bank.problems))
-    judged = (JudgedProblem(each, report) for each, report in zip(bank, found, strict=True) if report is not None)
+    judged = (JudgedProblem(each, report) for each, report in zip(bank, reports, strict=True) if report is not None)
     return JudgedBank(bank, rules, tuple(judged))
 
 
-def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+def _judge_until_known(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     reports: dict[int, ProblemReport] = {}
     for _ in range(_TRIES):
         left = [position for position in range(len(banks)) if position not in reports]
-        found = zip(left, _tried([banks[position] for position in left], referee), strict=True)
-        reports |= {position: report for position, report in found if _is_known(report)}
+        judged = zip(left, _judge_once([banks[position] for position in left], referee), strict=True)
+        reports |= {
+            position: report
+            for position, report in judged
+            if not any(each.has_internal_error for each in report.candidates)
+        }
     failed = [bank.problem.id for position, bank in enumerate(banks) if position not in reports]
     if failed:
         raise SandboxError(f"the sandbox failed {_TRIES} times on the bank of {', '.join(failed)}")
     return [reports[position] for position in range(len(banks))]
 
 
-def _tried(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+def _judge_once(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     """Return one report per problem: every program with every suite, each pair as a separate round."""
     trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
     rounds = referee.open(trees)
     rounds.submit_programs([entry.reply for each in banks for entry in each.programs])
     rounds.submit_suites([entry.reply for each in banks for entry in each.suites])
     return [replace(judged.report, shares_suites=False) for judged in rounds.results() if judged.report is not None]
-
-
-def _is_known(report: ProblemReport) -> bool:
-    return not any(candidate.has_internal_error for candidate in report.candidates)

@@ -107,9 +107,9 @@ class BookDatabase:
         self._connection: sqlite3.Connection | None = None
         self._finalizer: weakref.finalize[[], BookDatabase] | None = None
         self._closed = False
-        with _process_lock, self._explained():
+        with _process_lock, self._explain_errors():
             _databases.add(self)
-            self._connected()
+            self._connect()
 
     @property
     def place(self) -> str:
@@ -126,17 +126,17 @@ class BookDatabase:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with _process_lock, self._explained():
-            connection = self._connected()
+        with _process_lock, self._explain_errors():
+            connection = self._connect()
             with _within(connection, begin):
                 yield connection
 
     def snapshot(self) -> bytes:
         """Return the whole database as the bytes of a database file."""
-        with _scratch_file() as file, _process_lock, self._explained():
+        with _scratch_file() as file, _process_lock, self._explain_errors():
             image = sqlite3.connect(file)
             try:
-                self._connected().backup(image)
+                self._connect().backup(image)
             finally:
                 image.close()
             return file.read_bytes()
@@ -152,8 +152,8 @@ class BookDatabase:
             image = sqlite3.connect(file, isolation_level=None)
             try:
                 _check_snapshot(image)
-                with _process_lock, self._explained():
-                    image.backup(self._connected())
+                with _process_lock, self._explain_errors():
+                    image.backup(self._connect())
             finally:
                 image.close()
 
@@ -173,29 +173,32 @@ class BookDatabase:
             self._finalizer()
         self._connection = self._finalizer = None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         if self._closed:
             raise UserError(f"{self.place} is closed")
         if self._connection is None:
-            self._connection = self._opened()
+            self._connection = self._open()
             self._finalizer = weakref.finalize(self, self._connection.close)
         return self._connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         deadline = time.monotonic() + self._busy_timeout_s
         while True:
             try:
                 return self._open_once()
             except sqlite3.OperationalError as error:
                 # Switching to the log and repairs after a crash need exclusive access; SQLite does not wait for it.
-                if not _is_busy(error) or time.monotonic() > deadline:
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > deadline:
                     raise
             time.sleep(0.01)
 
     def _open_once(self) -> sqlite3.Connection:
         if self.path is not None:
             _check_place(self.path, create=self._create)
-        frozen = self._read_only and self.path is not None and not _is_writable(self.path)
+        effective, places = os.access in os.supports_effective_ids, (self.path, self.path.parent) if self.path else ()
+        is_writable = all(os.access(place, os.W_OK, effective_ids=effective) for place in places)
+        frozen = self._read_only and not is_writable
         connection = sqlite3.connect(
             self._read_only_uri() if frozen else self.path or ":memory:",
             uri=frozen,
@@ -238,7 +241,7 @@ class BookDatabase:
                     connection.execute(statement)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Turn SQLite's errors about the file into BrokenInput; errors caused by this program stay as they are."""
         try:
             yield
@@ -319,15 +322,6 @@ def _check_place(path: Path, *, create: bool) -> None:
             raise BrokenInput(f"Mistake Book {path}: no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long
         raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
-
-
-def _is_writable(path: Path) -> bool:
-    effective = os.access in os.supports_effective_ids
-    return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _before_fork() -> None:

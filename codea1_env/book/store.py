@@ -42,6 +42,7 @@ from codea1_env.rules.ruleset import BookRules, BookUpdate
 _KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
 _COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "added_round", "last_replayed_round")
 _PROVENANCE_COLUMNS = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict", "actual")
+_COUNTS = attrgetter(*_COUNT_COLUMNS)
 _PROVENANCE = attrgetter(*_PROVENANCE_COLUMNS)  # `astuple` copies deeply, and took a quarter of a round
 _COLUMNS = (*_KEY_COLUMNS, *_COUNT_COLUMNS, *_PROVENANCE_COLUMNS)
 
@@ -107,7 +108,7 @@ class Period:
 
 def departures_after(connection: sqlite3.Connection, number: int, *, limit: int) -> list[tuple[int, Period]]:
     """Return the next periods of all problems that ended, each with its number, in the order of their ends."""
-    found = []
+    page = []
     for row in connection.execute(_DEPARTURES, (number, limit)):
         run, episode_id, played, coder, tester, program, verdict = row[9:]
         origin = Provenance(run, episode_id, played, coder, tester, program, verdict)
@@ -121,8 +122,8 @@ def departures_after(connection: sqlite3.Connection, number: int, *, limit: int)
             and isinstance(digest, bytes)
         )
         require_sound(is_sound, "departure", number)
-        found.append((number, Period(problem_id, digest, expression, Leaving(how), *counts, origin)))
-    return found
+        page.append((number, Period(problem_id, digest, expression, Leaving(how), *counts, origin)))
+    return page
 
 
 class ProblemRows:
@@ -141,8 +142,12 @@ class ProblemRows:
     @classmethod
     def find(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows | None:
         """Return the problem's rows; None if the book does not know the problem."""
+        try:
+            problem_id.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"problem id {problem_id!r}: not Unicode text") from error
         query = "SELECT id, round, size FROM problem WHERE name = ?"
-        row = connection.execute(query, (_checked(problem_id),)).fetchone()
+        row = connection.execute(query, (problem_id,)).fetchone()
         if row is None:
             return None
         require_sound(are_counts(*row) and row[1] < MAX_COUNT, "problem", problem_id)
@@ -151,23 +156,24 @@ class ProblemRows:
     @classmethod
     def find_or_add(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows:
         """Return the problem's rows; add the problem if the book does not know it."""
-        connection.execute("INSERT OR IGNORE INTO problem (name) VALUES (?)", (_checked(problem_id),))
-        found = cls.find(connection, problem_id)
-        if found is None:
+        rows = cls.find(connection, problem_id)
+        if rows is None:
+            connection.execute("INSERT OR IGNORE INTO problem (name) VALUES (?)", (problem_id,))
+            rows = cls.find(connection, problem_id)
+        if rows is None:
             raise AssertionError(f"problem {problem_id!r} was added but is missing")
-        return found
+        return rows
 
     def get(self, digest: bytes) -> BookEntry | None:
         """Return the entry whose key has this digest; None if there is none."""
-        found = self._select("AND digest = ?", digest)
-        return found[0] if found else None
+        return next(iter(self._select("AND digest = ?", digest)), None)
 
     def after(self, sequence: int, *, limit: int) -> list[BookEntry]:
         """Return the next entries that are younger than `sequence`, oldest first."""
-        found = self._select("AND sequence > ? ORDER BY sequence LIMIT ?", sequence, limit)
-        for last, number in pairwise([sequence, *(entry.sequence for entry in found)]):
+        page = self._select("AND sequence > ? ORDER BY sequence LIMIT ?", sequence, limit)
+        for last, number in pairwise([sequence, *(entry.sequence for entry in page)]):
             require_sound(number > last, "entry", number)  # likewise
-        return found
+        return page
 
     def pool(self, rules: BookRules) -> list[BookEntry]:
         """Return a set of entries that contains all that `select_replayed` can choose."""
@@ -190,14 +196,13 @@ class ProblemRows:
         """Write a new entry, whose key has this digest, as the youngest."""
         key = entry.key
         case = (key.expression, json.dumps(key.imports), key.expected, entry.direct)
-        values = (self._id, digest, entry.sequence, *case, *_counts(entry), *_origin(entry))
-        self._connection.execute(_INSERT, values)
+        self._connection.execute(_INSERT, (self._id, digest, entry.sequence, *case, *_history(entry)))
         self._youngest = entry.sequence
         self.size += 1
 
     def update(self, entry: BookEntry) -> None:
         """Overwrite the counts and the provenance of the entry with this sequence number."""
-        self._connection.execute(_UPDATE, (*_counts(entry), *_origin(entry), self._id, entry.sequence))
+        self._connection.execute(_UPDATE, (*_history(entry), self._id, entry.sequence))
 
     def delete(self, sequence: int, how: Leaving) -> None:
         """Remove one entry and write its departure."""
@@ -217,10 +222,10 @@ class ProblemRows:
         left = surplus
         while left > 0:
             (value,) = self._connection.execute(least, (self._id,)).fetchone()
-            found = self._connection.execute(weakest, (self._id, value, left)).fetchall()
-            for (sequence,) in found:
+            rows = self._connection.execute(weakest, (self._id, value, left)).fetchall()
+            for (sequence,) in rows:
                 self.delete(sequence, Leaving.EVICTED)
-            left -= len(found)
+            left -= len(rows)
         return surplus
 
     def save_counts(self) -> None:
@@ -236,16 +241,14 @@ class ProblemRows:
         return [_entry(row) for row in self._connection.execute(f"{_SELECT} {clause}", (self._id, *parameters))]
 
 
-def _counts(entry: BookEntry) -> tuple[object, ...]:
-    return (entry.frequency, entry.n_failed, entry.n_evaluated, entry.added_round, entry.last_replayed_round)
-
-
-def _origin(entry: BookEntry) -> tuple[object, ...]:
+def _history(entry: BookEntry) -> tuple[object, ...]:
+    """Return the values of `_COUNT_COLUMNS` and `_PROVENANCE_COLUMNS`."""
     # These texts are only shown to people, so lone surrogates are escaped instead of refused.
-    return tuple(
+    origin = [
         v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v
         for v in _PROVENANCE(entry.provenance)
-    )
+    ]
+    return (*_COUNTS(entry), *origin)
 
 
 def _entry(row: tuple[Any, ...]) -> BookEntry:
@@ -283,14 +286,6 @@ def are_counts(*numbers: object) -> bool:
 def are_texts(*texts: object) -> bool:
     """Whether every value is a string."""
     return all(isinstance(text, str) for text in texts)
-
-
-def _checked(problem_id: str) -> str:
-    try:
-        problem_id.encode()
-    except UnicodeEncodeError as error:
-        raise UserError(f"problem id {problem_id!r}: not Unicode text") from error
-    return problem_id
 
 
 _PAGE = 1000  # entries read at a time, so that a slow reader does not block writers
@@ -352,7 +347,11 @@ class MistakeBook(Closing):
             "survives_power_loss": survives_power_loss,
             "busy_timeout_s": busy_timeout_s,
         }
-        self._database = BookDatabase(None if path is None else _resolved(path), **self._options)
+        try:
+            place = None if path is None else Path(path).expanduser().resolve()
+        except (OSError, RuntimeError, TypeError, ValueError) as error:  # e.g. a loop of links, no home folder, a NUL
+            raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
+        self._database = BookDatabase(place, **self._options)
 
     @property
     def judge_version(self) -> int:
@@ -414,7 +413,7 @@ class MistakeBook(Closing):
     def apply(
         self,
         problem_id: str,
-        wanted: Iterable[BookChange],
+        book_changes: Iterable[BookChange],
         rules: BookRules,
         provenance: Provenance | None = None,
         *,
@@ -424,7 +423,7 @@ class MistakeBook(Closing):
 
         Args:
             problem_id: of the round.
-            wanted: the changes (`rules.mistake_book.changes`).
+            book_changes: the changes (`rules.mistake_book.changes`).
             rules: as of `record`, like the rest.
             provenance: likewise.
             judge_version: likewise.
@@ -435,9 +434,25 @@ class MistakeBook(Closing):
             _agree_on_judge(connection, judge_version, self.path)
             rows = ProblemRows.find_or_add(connection, problem_id)
             rows.round += 1
-            delta = _applied(rows, wanted, rules, provenance or Provenance())
+            counts: Counter[str] = Counter()
+            for change in book_changes:
+                digest = change.key.digest()
+                before = rows.get(digest)
+                arrival = Arrival(rows.round, rows.next_sequence(), provenance or Provenance())
+                after = entry_after(before, change, rules, arrival)
+                if after is not None and before is not None:
+                    rows.update(after)
+                    counts["incremented"] += after.frequency > before.frequency
+                    counts["decremented"] += after.frequency < before.frequency
+                elif after is not None:
+                    rows.insert(after, digest)
+                    counts["added"] += 1
+                elif before is not None:
+                    rows.delete(before.sequence, Leaving.DENIED if change.is_denied else Leaving.FIXED)
+                    counts["denied" if change.is_denied else "removed"] += 1
+            counts["evicted"] = rows.trim(rules)
             rows.save_counts()
-        return delta
+        return BookDelta(**counts, size=rows.size)
 
     def entries(self, problem_id: str | None = None) -> Iterator[StoredEntry]:
         """Yield the entries of one problem or of all problems, oldest first within a problem.
@@ -445,10 +460,13 @@ class MistakeBook(Closing):
         Reads one page at a time, without a lock between pages, so entries that are recorded meanwhile may be included.
         """
         for name in self.problem_ids() if problem_id is None else (problem_id,):
-            after = 0
-            while page := self._page(name, after):
-                yield from (StoredEntry(name, entry) for entry in page)
-                after = page[-1].sequence
+            page: list[BookEntry] | None = None
+            while page is None or page:
+                after = page[-1].sequence if page else 0
+                with self._database.reading() as connection:
+                    rows = ProblemRows.find(connection, name)
+                    page = [] if rows is None else rows.after(after, limit=_PAGE)
+                yield from [StoredEntry(name, entry) for entry in page]
 
     def departures(self) -> Iterator[Period]:
         """Yield the periods that ended, of all problems, in the order of their ends; reads one page at a time."""
@@ -498,11 +516,6 @@ class MistakeBook(Closing):
         """Close permanently; idempotent. The content of a book in memory is lost."""
         self._database.close()
 
-    def _page(self, problem_id: str, after: int) -> list[BookEntry]:
-        with self._database.reading() as connection:
-            rows = ProblemRows.find(connection, problem_id)
-            return [] if rows is None else rows.after(after, limit=_PAGE)
-
     def __repr__(self) -> str:
         return f"MistakeBook({'' if self.path is None else repr(str(self.path))})"
 
@@ -519,13 +532,6 @@ def _number(connection: sqlite3.Connection, column: str) -> int:
     return int(rows[0][0])
 
 
-def _resolved(path: str | Path) -> Path:
-    try:
-        return Path(path).expanduser().resolve()
-    except (OSError, RuntimeError, TypeError, ValueError) as error:  # e.g. a loop of links, no home folder, a NUL
-        raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
-
-
 def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | None) -> None:
     own = _number(connection, "judge_version")
     if own == version:
@@ -537,24 +543,3 @@ def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | N
             f"{path or 'the Mistake Book in memory'} has verdicts of version {own} of the judge, so it cannot"
             f" take new ones of version {version}"
         )
-
-
-def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, provenance: Provenance) -> BookDelta:
-    counts: Counter[str] = Counter()
-    for change in wanted:
-        digest = change.key.digest()
-        before = rows.get(digest)
-        arrival = Arrival(rows.round, rows.next_sequence(), provenance)
-        after = entry_after(before, change, rules, arrival)
-        if after is not None and before is not None:
-            rows.update(after)
-            counts["incremented"] += after.frequency > before.frequency
-            counts["decremented"] += after.frequency < before.frequency
-        elif after is not None:
-            rows.insert(after, digest)
-            counts["added"] += 1
-        elif before is not None:
-            rows.delete(before.sequence, Leaving.DENIED if change.is_denied else Leaving.FIXED)
-            counts["denied" if change.is_denied else "removed"] += 1
-    counts["evicted"] = rows.trim(rules)
-    return BookDelta(**counts, size=rows.size)

@@ -145,18 +145,18 @@ def nearly_equal_texts(expected: bytes, actual: bytes, tolerance: float) -> bool
     """
     if not (expected.startswith(b'"') and actual.startswith(b'"')):
         return False
-    wanted, found = (_SPACE.split(str(values.decode(text))) for text in (expected, actual))
-    return len(wanted) == len(found) and all(
-        one == other or _near(one, other, tolerance) for one, other in zip(wanted, found, strict=True)
+    right_words, actual_words = (_SPACE.split(str(values.decode(text))) for text in (expected, actual))
+    return len(right_words) == len(actual_words) and all(
+        one == other or _near(one, other, tolerance) for one, other in zip(right_words, actual_words, strict=True)
     )
 
 
-def _near(wanted: str, found: str, tolerance: float) -> bool:
-    words = (wanted, found)
+def _near(right: str, actual: str, tolerance: float) -> bool:
+    words = (right, actual)
     if not all(len(word) <= _LONGEST_NUMBER and _NUMBER.fullmatch(word) for word in words):
         return False
     if all(word.lstrip("+-").isdecimal() for word in words):
-        return int(wanted) == int(found)
+        return int(right) == int(actual)
     expected, given = map(float, words)
     return math.isfinite(expected) and abs(given - expected) <= max(tolerance, tolerance * abs(expected))
 

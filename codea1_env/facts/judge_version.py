@@ -17,23 +17,23 @@ UNSTATED_JUDGE = 1
 
 def judge_version_in(stored: object) -> int:
     """Return the judge's version that plain data states under `judge_version`, else `UNSTATED_JUDGE`."""
-    found = stored.get("judge_version") if isinstance(stored, dict) else None
-    return found if type(found) is int else UNSTATED_JUDGE
+    version = stored.get("judge_version") if isinstance(stored, dict) else None
+    return version if type(version) is int else UNSTATED_JUDGE
 
 
-def require_this_judge(found: int, place: object, instead: str) -> None:
+def require_this_judge(stored_version: int, place: object, instead: str) -> None:
     """Raise an error unless stored verdicts have this judge's version.
 
     Args:
-        found: version of the stored verdicts.
+        stored_version: version of the stored verdicts.
         place: where they are stored, for the message.
         instead: what the user can do, e.g. `begin a new run`.
 
     Raises:
         UserError: the versions differ.
     """
-    if found != JUDGE_VERSION:
+    if stored_version != JUDGE_VERSION:
         raise UserError(
-            f"{place} was judged by version {found} of the judge, but this is version {JUDGE_VERSION}, whose"
+            f"{place} was judged by version {stored_version} of the judge, but this is version {JUDGE_VERSION}, whose"
             f" verdicts may differ; {instead}"
         )

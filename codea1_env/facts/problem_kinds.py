@@ -101,3 +101,6 @@ PROGRAMS = {
         receives="sys.argv = ['program.py', *texts]",
     ),
 }
+
+SCRIPTS = {(kind, script.output): script for kind, programs in PROGRAMS.items() for script in programs.scripts}
+"""How programs run that run anew for each call, by the kind of their problem and what counts in their output."""

@@ -212,7 +212,7 @@ _SHOWN = 3
 """Rejections of a suite that its representation names."""
 
 
-def _counted(cases: Iterable[CaseReport]) -> str:
+def _count_verdicts(cases: Iterable[CaseReport]) -> str:
     """Return how many cases have each verdict, the most frequent first."""
     counts = Counter(case.verdict for case in cases).most_common()
     return f"cases: {', '.join(f'{n} {verdict}' for verdict, n in counts) or 'none'}"
@@ -256,7 +256,7 @@ class SuiteReport:
             f"{each.reason.value} ({each.detail or each.source:.60})" for each in self.suite.rejections[:_SHOWN]
         )
         more = f", and {n} more" if (n := len(self.suite.rejections) - _SHOWN) > 0 else ""
-        return f"<SuiteReport {_counted(self.cases)}; rejections: {', '.join(rejected) or 'none'}{more}>"
+        return f"<SuiteReport {_count_verdicts(self.cases)}; rejections: {', '.join(rejected) or 'none'}{more}>"
 
     @property
     def beats(self) -> bool:
@@ -304,7 +304,7 @@ class CandidateReport:
     """Counts of the judge; records do not keep them."""
 
     def __repr__(self) -> str:
-        said = _counted(case for report in self.suites for case in report.cases)
+        said = _count_verdicts(case for report in self.suites for case in report.cases)
         golden = "" if self.golden_pass_rate is None else f"; golden {self.golden_pass_rate:.3g}"
         return f"<CandidateReport {'loads' if self.loads else self.verdict}; {said}{golden}>"
 
@@ -348,7 +348,7 @@ class ProblemReport:
 
     def __repr__(self) -> str:
         loads = sum(each.loads for each in self.candidates)
-        cases = _counted(case for each in self.candidates for suite in each.suites for case in suite.cases)
+        cases = _count_verdicts(case for each in self.candidates for suite in each.suites for case in suite.cases)
         return f"<ProblemReport {self.problem_id:.60}: {loads} of {len(self.candidates)} candidates load; {cases}>"
 
 

@@ -73,8 +73,10 @@ def _checker_fault(pairs: Sequence[AnswerPair], n_own: int, report: JobReport) -
 def _program_faults(problems: Sequence[Problem], sandbox: Sandbox, comparison: Comparison) -> list[str]:
     """Return for each problem which of its wrong programs passes all golden tests."""
     wrong = [(problem, each) for problem in problems if problem.golden for each in problem.wrong_programs]
-    found = run_golden([(problem, each.program) for problem, each in wrong], sandbox, comparison, limits=GOLDEN_LIMITS)
-    notes = {problem: each.note for (problem, each), run in zip(wrong, found, strict=True) if run.passed}
+    findings = run_golden(
+        [(problem, each.program) for problem, each in wrong], sandbox, comparison, limits=GOLDEN_LIMITS
+    )
+    notes = {problem: each.note for (problem, each), run in zip(wrong, findings, strict=True) if run.passed}
     return [f"a wrong program passes all golden tests: {notes[each]}" if each in notes else "" for each in problems]
 
 

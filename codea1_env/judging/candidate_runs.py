@@ -38,7 +38,7 @@ from codea1_env.judging.right_answers import (
     AnsweredCalls,
     AnswerPair,
     accept_right_answers,
-    judged_answers,
+    judge_answers,
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.interface import (
@@ -84,31 +84,6 @@ class CandidateOutcomes:
     undecided: Undecided = field(default_factory=dict)
     """Undecided calls and the reason: FLAKY (the tester's fault) or UNKNOWABLE (nobody's fault)."""
     rechecks: Rechecks = field(default_factory=Rechecks)
-
-    def of_kind(self, *kinds: OutcomeKind) -> list[Call]:
-        """Return the calls whose outcomes are of these kinds."""
-        return [call for call, outcome in self.outcomes.items() if outcome.kind in kinds]
-
-    def not_loaded(self) -> list[Call]:
-        """Return the calls for which the program was not loaded, since loading takes long."""
-        not_run = self.of_kind(OutcomeKind.NOT_RUN)  # a program may raise an error of any name
-        return [call for call in not_run if self.outcomes[call].error_type == LOADED_TOO_OFTEN]
-
-    def out_of_time(self) -> list[Call]:
-        """Return the calls that took too long or were not run, and may run again."""
-        late = self.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN)
-        not_loaded = set(self.not_loaded())
-        return [call for call in late if call not in not_loaded]
-
-    def failed_harness_calls(self, comparison: Comparison) -> list[Call]:
-        """Return the harness calls whose outcomes are failures."""
-        return [
-            call
-            for call, outcome in self.outcomes.items()
-            if call.place is Place.HARNESS
-            and outcome.kind.is_evidence
-            and (outcome.value is None or not comparison.equal(self.expected[call], outcome.value))
-        ]
 
     def with_report(self, calls: Sequence[Call], report: JobReport) -> CandidateOutcomes:
         """Return a copy in which the outcomes of another job replace those of the same calls."""
@@ -165,35 +140,49 @@ def recheck_failures(candidates: Sequence[CandidateOutcomes], terms: Terms) -> l
         SandboxError: the sandbox cannot be used at all.
     """
     sandbox, limits, comparison = terms.sandbox, terms.limits, terms.comparison
-    found = [
-        each.with_undecided(dict.fromkeys(each.not_loaded(), RejectionReason.UNKNOWABLE))
-        for each in _rerun_starved(candidates, sandbox, limits)
-    ]
-    failures = [
-        _FailedCalls(position, tuple(failed), tuple(each.expected))
-        for position, each in enumerate(found)
-        if (failed := each.failed_harness_calls(comparison))
-    ]
-    solutions = _run([_Rerun(it.position, it.all_calls, limits, of_solution=True) for it in failures], found, sandbox)
-    found = _accept_recorded(found, failures, solutions, terms)
+    checked = _rerun_starved(candidates, sandbox, limits)
+    failures = list[_FailedCalls]()
+    for position, each in enumerate(checked):
+        unloaded = [call for call, outcome in each.outcomes.items() if _is_unloaded(outcome)]
+        if unloaded:
+            checked[position] = each.with_undecided(dict.fromkeys(unloaded, RejectionReason.UNKNOWABLE))
+        failed = [
+            call
+            for call, outcome in each.outcomes.items()
+            if call.place is Place.HARNESS
+            and outcome.kind.is_evidence
+            and (outcome.value is None or not comparison.equal(each.expected[call], outcome.value))
+        ]
+        if failed:
+            failures.append(_FailedCalls(position, tuple(failed), tuple(each.expected)))
+    if not failures:
+        return checked
+    solutions = _run([_Rerun(it.position, it.all_calls, limits, of_solution=True) for it in failures], checked, sandbox)
+    checked = _accept_recorded(checked, failures, solutions, terms)
     repeats: list[_Repeat] = []
     for failure, report in zip(failures, solutions, strict=True):
-        found[failure.position], to_repeat = failure.against_solution(found[failure.position], report, comparison)
+        checked[failure.position], to_repeat = failure.against_solution(checked[failure.position], report, comparison)
         repeats += to_repeat
     n_of = Counter(repeat.position for repeat in repeats)
     jobs = [
-        repeat.job(found[repeat.position], replace(limits, job_factor=_REPEAT_FACTOR / n_of[repeat.position]))
+        repeat.job(checked[repeat.position], replace(limits, job_factor=_REPEAT_FACTOR / n_of[repeat.position]))
         for repeat in repeats
     ]
     reports = sandbox.run(jobs) if jobs else []
     answered = [
-        AnsweredCalls(found[repeat.position].problem, job.calls, tuple(map(_value, repeat.record)), report)
+        AnsweredCalls(checked[repeat.position].problem, job.calls, tuple(map(_value, repeat.record)), report)
         for repeat, job, report in zip(repeats, jobs, reports, strict=True)
     ]
     accepted = accept_right_answers(answered, terms)
     for repeat, report in zip(repeats, accepted, strict=True):
-        found[repeat.position] = repeat.judged(found[repeat.position], report, comparison)
-    return found
+        checked[repeat.position] = repeat.judge(checked[repeat.position], report, comparison)
+    return checked
+
+
+def _is_unloaded(outcome: Outcome) -> bool:
+    """Whether the program was not loaded for a call, since loading takes long."""
+    # A program may raise an error of any name.
+    return outcome.kind is OutcomeKind.NOT_RUN and outcome.error_type == LOADED_TOO_OFTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +216,12 @@ class _FailedCalls:
         records = dict(zip(self.all_calls, report.entry_point_calls, strict=False))
         repeats = []
         for call in self.failed:
-            expected, found, failure = each.expected[call], outcomes[call], each.outcomes[call]
+            expected, of_solution, failure = each.expected[call], outcomes[call], each.outcomes[call]
             record = records.get(call, ())
-            if found.kind is OutcomeKind.INTERNAL_ERROR:
-                internal_errors[call] = found
+            if of_solution.kind is OutcomeKind.INTERNAL_ERROR:
+                internal_errors[call] = of_solution
             # Floats agree to the last bit, as in the suite's validation; nan equals nan under every comparison.
-            elif found.value is None or not values.equal(expected, found.value, nan_equal=True):
+            elif of_solution.value is None or not values.equal(expected, of_solution.value, nan_equal=True):
                 undecided[call] = RejectionReason.FLAKY
             elif failure.error_type == BROKEN_HARNESS and failure.kind is OutcomeKind.CRASHED:
                 undecided[call] = RejectionReason.UNKNOWABLE
@@ -257,7 +246,7 @@ class _Repeat:
         calls = [Call(arguments=call.arguments) for call in self.record]
         return program_job(each.problem, each.program, calls, limits)
 
-    def judged(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:
+    def judge(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:
         """Return the outcomes after the repetition."""
         pairs = [
             (expected.answer, each.budget.take(actual, expected.answer))
@@ -288,16 +277,16 @@ def _accept_recorded(
 
     A failed call with an answer on which a checker fails is an INTERNAL_ERROR.
     """
-    found = list(candidates)
+    accepted = list(candidates)
     chosen = [
         (failure, list(failure.recorded_pairs(candidates[failure.position], report)))
         for failure, report in zip(failures, solutions, strict=True)
         if candidates[failure.position].problem.answers.accepts_others
     ]
-    questions = [(found[failure.position].problem, [pair for *_, pair in pairs]) for failure, pairs in chosen]
-    judged = judged_answers(questions, terms)
+    questions = [(accepted[failure.position].problem, [pair for *_, pair in pairs]) for failure, pairs in chosen]
+    judged = judge_answers(questions, terms)
     for (failure, pairs), outcomes in zip(chosen, judged, strict=True):
-        each = found[failure.position]
+        each = accepted[failure.position]
         records = {call: list(each.entry_point_calls.get(call, ())) for call in failure.failed}
         of_calls = dict(each.outcomes)
         for (call, position, _), outcome in zip(pairs, outcomes, strict=True):
@@ -307,8 +296,8 @@ def _accept_recorded(
             answer = outcome if before is None else replace(outcome, arguments=before.arguments)
             records[call][position] = records[call][position]._replace(answer=answer)
         known = {**each.entry_point_calls, **{call: tuple(record) for call, record in records.items()}}
-        found[failure.position] = replace(each, entry_point_calls=known, outcomes=of_calls)
-    return found
+        accepted[failure.position] = replace(each, entry_point_calls=known, outcomes=of_calls)
+    return accepted
 
 
 def _value(call: EntryPointCall) -> bytes | None:
@@ -319,29 +308,32 @@ def _rerun_starved(
     candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, limits: Limits
 ) -> list[CandidateOutcomes]:
     """Run calls again that ran out of memory, time or restarts, within their limits."""
-    out_of_memory = [
-        _Rerun(position, (call,), limits)
-        for position, each in enumerate(candidates)
-        if len(each.outcomes) > 1
-        for call in each.of_kind(OutcomeKind.MEMORY_LIMIT)[:_MEMORY_FACTOR]
-    ]
-    timed_solutions = [
-        _Rerun(position, tuple(calls), limits, of_solution=True)
-        for position, each in enumerate(candidates)
-        if (calls := each.out_of_time())
-    ]
-    found = list(candidates)
+    out_of_memory, timed_solutions = list[_Rerun](), list[_Rerun]()
+    for position, each in enumerate(candidates):
+        full, late = list[Call](), list[Call]()
+        for call, outcome in each.outcomes.items():
+            if outcome.kind is OutcomeKind.MEMORY_LIMIT:
+                full.append(call)
+            elif outcome.kind is OutcomeKind.TIME_LIMIT or (
+                outcome.kind is OutcomeKind.NOT_RUN and not _is_unloaded(outcome)
+            ):
+                late.append(call)
+        if len(each.outcomes) > 1:
+            out_of_memory += [_Rerun(position, (call,), limits) for call in full[:_MEMORY_FACTOR]]
+        if late:
+            timed_solutions.append(_Rerun(position, tuple(late), limits, of_solution=True))
+    after = list(candidates)
     reports = _run([*out_of_memory, *timed_solutions], candidates, sandbox)
     for rerun, report in zip(out_of_memory, reports, strict=False):
-        found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
+        after[rerun.position] = after[rerun.position].with_report(rerun.calls, report)
     out_of_time = [
         rerun
         for timed, report in zip(timed_solutions, reports[len(out_of_memory) :], strict=True)
         for rerun in _regroup(timed, report, candidates[timed.position], limits)
     ]
-    for rerun, report in zip(out_of_time, _run(out_of_time, found, sandbox), strict=True):
-        found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
-    return found
+    for rerun, report in zip(out_of_time, _run(out_of_time, after, sandbox), strict=True):
+        after[rerun.position] = after[rerun.position].with_report(rerun.calls, report)
+    return after
 
 
 def _regroup(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits: Limits) -> Iterator[_Rerun]:
@@ -379,7 +371,7 @@ def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sand
     return sandbox.run([rerun.job(candidates) for rerun in reruns]) if reruns else []
 
 
-def loaded_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
+def reload_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
     """Return the reports, where a program that loads only without calls has failed its calls.
 
     Otherwise a candidate could pose as one that does not load whenever it expects to fail.
@@ -392,7 +384,7 @@ def loaded_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sand
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = list(reports)
+    loaded = list(reports)
     faults = [
         position
         for position, report in enumerate(reports)
@@ -401,11 +393,11 @@ def loaded_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sand
     alone = sandbox.run([replace(jobs[position], calls=()) for position in faults]) if faults else []
     for position, report in zip(faults, alone, strict=True):
         if report.loaded:
-            failure = found[position].load
-            found[position] = replace(
-                found[position], load=report.load, outcomes=(failure,) * len(found[position].outcomes)
+            failure = loaded[position].load
+            loaded[position] = replace(
+                loaded[position], load=report.load, outcomes=(failure,) * len(loaded[position].outcomes)
             )
-    return found
+    return loaded
 
 
 def drawn_order(program: str, calls: Sequence[str]) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from itertools import islice
 from codea1_env import values
 from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
-from codea1_env.judging.jobs import Terms, call_in_test, call_of, program_job
+from codea1_env.judging.jobs import Terms, call_of, program_job
 from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
@@ -154,7 +154,7 @@ class GoldenRun:
         """The calls of the value cases, which the first report is about; () if there are none."""
         return tuple(_calls(self.problem)) if self.jobs else ()
 
-    def answered(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
+    def pair_answers(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
         """Return the answers to the value cases, paired with the expected ones."""
         right = tuple(_expected_value(case, expected) for case in _cases(self.problem))
         return AnsweredCalls(self.problem, self.case_calls, right, self.reports[0])
@@ -182,7 +182,7 @@ def accept_golden_answers(
     """
     accepting = list(runs)
     chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
-    answered = [runs[n].answered(expected) for n in chosen]
+    answered = [runs[n].pair_answers(expected) for n in chosen]
     accepted = accept_right_answers(answered, Terms(sandbox, Limits(), comparison)) if answered else ()
     for n, report in zip(chosen, accepted, strict=True):
         accepting[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
@@ -224,7 +224,9 @@ def _cases(problem: Problem) -> list[GoldenCase]:
 
 
 def _calls(problem: Problem) -> list[Call]:
-    return [call_in_test(case.expression, case.imports, problem.entry_point) for case in _cases(problem)]
+    cases = _cases(problem)
+    are_direct = [is_direct_call(case.expression, problem.entry_point) for case in cases]
+    return [call_of(case.expression, case.imports, direct=it) for case, it in zip(cases, are_direct, strict=True)]
 
 
 def _expected_call(case: GoldenCase) -> Call:
@@ -325,10 +327,6 @@ class GoldenTests:
         self._sandbox, self._comparison, self._expected = sandbox, comparison, ExpectedValues(sandbox)
         self._limits_after: dict[tuple[Job, ...], tuple[Limits, ...]] = {}
         """For each of a problem's jobs, by the solution's jobs: they contain all that its time depends on."""
-
-    def jobs(self, problem: Problem, program: str) -> tuple[Job, ...]:
-        """Return the jobs of a program's first run."""
-        return golden_jobs(problem, program, SHORT)
 
     def results(self, runs: Sequence[GoldenRun]) -> list[tuple[GoldenResult, ...]]:
         """Return the results of programs that have run, after those that need more time have run again.

@@ -35,11 +35,6 @@ def call_of(expression: str, imports: tuple[str, ...], *, direct: bool) -> Call:
     return Call(expression) if direct else Call(expression, imports, Place.HARNESS)
 
 
-def call_in_test(expression: str, imports: tuple[str, ...], entry_point: str) -> Call:
-    """Return the call that evaluates an expression of a problem's own test, which may be any."""
-    return call_of(expression, imports, direct=is_direct_call(expression, entry_point))
-
-
 def call_of_case(case: TestCase) -> Call:
     """Return the call that evaluates a case."""
     return call_of(case.expression, case.imports, direct=case.direct)

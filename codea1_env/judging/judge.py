@@ -13,14 +13,14 @@ runs in a harness process with a stand-in for the entry point. So tests, solutio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from typing import TypeAlias
 
 from codea1_env import values
 from codea1_env.facts.answers import ValueBudget
-from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
+from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import (
     CandidateCheck,
     CandidateReport,
@@ -39,10 +39,10 @@ from codea1_env.judging.candidate_runs import (
     CandidateOutcomes,
     Undecided,
     drawn_order,
-    loaded_without_calls,
     recheck_failures,
+    reload_without_calls,
 )
-from codea1_env.judging.golden import GoldenTests, golden_pass_rate, golden_runs
+from codea1_env.judging.golden import SHORT, GoldenTests, golden_jobs, golden_pass_rate, golden_runs
 from codea1_env.judging.jobs import Terms, call_of_case, program_job
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
@@ -51,7 +51,6 @@ from codea1_env.judging.right_answers import (
     accept_right_predictions,
 )
 from codea1_env.judging.solution_values import (
-    Answers,
     SolutionValues,
     calls_of_suite,
     canonical_calls_of,
@@ -148,9 +147,17 @@ class Judge:
         ]
         to_run = [task for task in tasks if task.runs]
         ran = iter(self._run(to_run) if to_run else ())
-        reports = iter([next(ran) if task.runs else self._report_without_run(task) for task in tasks])
+        reports = []
+        for task in tasks:
+            if task.runs:
+                reports.append(next(ran))
+            else:  # it has failed all golden tests, or is masked
+                check = task.check or self._check_load(None, task.candidate)
+                is_known = self.golden and check.verdict is not Verdict.INTERNAL_ERROR
+                reports.append(self._report(task, check, None, 0.0 if is_known else None))
+        rest = iter(reports)
         return [
-            ProblemReport(duel.problem.id, tuple(islice(reports, len(duel.candidates))), duel.shares_suites)
+            ProblemReport(duel.problem.id, tuple(islice(rest, len(duel.candidates))), duel.shares_suites)
             for duel in duels
         ]
 
@@ -158,39 +165,38 @@ class Judge:
 
     def _validate(self, duels: Sequence[Duel]) -> tuple[list[list[tuple[ValidSuite, ...]]], list[_Unconfirmed]]:
         """Return (D, N, M) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
-        written = [[suite for group in _distinct(duel) for suite in group] for duel in duels]
-        calls = [self._calls(duel, suites) for duel, suites in zip(duels, written, strict=True)]
-        answers = self._solutions.answers([(duel.problem, of_duel) for duel, of_duel in zip(duels, calls, strict=True)])
+        max_bytes = self.limits.value_bytes
+        groups_of = [duel.suites[:1] if duel.shares_suites else duel.suites for duel in duels]
+        calls: list[tuple[Problem, list[Call]]] = []
+        readable = []  # a book may be anybody's, so it may hold cases that must not run
+        for duel, groups in zip(duels, groups_of, strict=True):
+            forms = self.rules.reading, duel.problem.entry_point, duel.problem.calls
+            readable.append([is_readable(case.case, *forms) for case in duel.replayed])
+            replayed = zip(duel.replayed, readable[-1], strict=True)
+            of_duel = [call_of_case(case.case) for case, may_run in replayed if may_run]
+            calls.append((duel.problem, of_duel))
+            for suite in chain(*groups):
+                of_duel += calls_of_suite(suite, max_bytes)
+        answers = self._solutions.answers(calls)
         of_suites = [
-            SuiteEvidence(duel.problem, suite, evidence_of_suite(suite, known, self.limits.value_bytes))
-            for duel, suites, known in zip(duels, written, answers, strict=True)
-            for suite in suites
+            SuiteEvidence(duel.problem, suite, evidence_of_suite(suite, known, max_bytes))
+            for duel, groups, known in zip(duels, groups_of, answers, strict=True)
+            for suite in chain(*groups)
         ]
         evidence = iter(accept_right_predictions(of_suites, self._terms))
-        validated = []
-        for duel, suites in zip(duels, written, strict=True):
+        validated, unconfirmed = [], list[_Unconfirmed]()
+        for duel, groups, known, may_run in zip(duels, groups_of, answers, readable, strict=True):
             rules = self._suite_rules(duel.problem)
-            valid = iter([validate(suite, next(evidence), rules) for suite in suites])
-            groups = [tuple(islice(valid, len(group))) for group in _distinct(duel)]
-            validated.append(groups * len(duel.candidates) if duel.shares_suites else groups)
-        return validated, [self._find_unconfirmed(*each) for each in zip(duels, answers, strict=True)]
-
-    def _calls(self, duel: Duel, suites: Iterable[Suite]) -> list[Call]:
-        """Return the calls of the replayed cases that may run at all (a book may be anybody's), then of the suites."""
-        replayed = [call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem)]
-        return [*replayed, *chain(*(calls_of_suite(suite, self.limits.value_bytes) for suite in suites))]
-
-    def _may_run(self, case: ValidCase, problem: Problem) -> bool:
-        return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)
-
-    def _find_unconfirmed(self, duel: Duel, answers: Answers) -> _Unconfirmed:
-        reports = (
-            replayed_case(case, answers[call_of_case(case.case)], self.rules.comparison)
-            if self._may_run(case, duel.problem)
-            else CaseReport(case, Verdict.DENIED, "no test that the rules accept")
-            for case in duel.replayed
-        )
-        return {report.case: report for report in reports if report is not None}
+            valid = [tuple([validate(suite, next(evidence), rules) for suite in group]) for group in groups]
+            validated.append(valid * len(duel.candidates) if duel.shares_suites else valid)
+            reports = [
+                replayed_case(case, known[call_of_case(case.case)], self.rules.comparison)
+                if is_allowed
+                else CaseReport(case, Verdict.DENIED, "no test that the rules accept")
+                for case, is_allowed in zip(duel.replayed, may_run, strict=True)
+            ]
+            unconfirmed.append({report.case: report for report in reports if report is not None})
+        return validated, unconfirmed
 
     def _suite_rules(self, problem: Problem) -> SuiteRules:
         canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
@@ -207,40 +213,33 @@ class Judge:
 
     # -- candidates --
 
-    def _report_without_run(self, task: _CandidateTask) -> CandidateReport:
-        """Return the report on a candidate that has failed all golden tests, or is masked."""
-        check = task.check or self._check_load(None, task.candidate)
-        is_known = self.golden and check.verdict is not Verdict.INTERNAL_ERROR
-        return self._report(task, check, None, 0.0 if is_known else None)
-
-    def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
-        problems, golden = [task.duel.problem for task in tasks], self._golden
-        jobs = [
-            self._isolate(program_job(task.duel.problem, task.candidate.program, task.expected, self.limits))
-            for task in tasks
-        ]
-        golden_jobs = [
-            tuple(map(self._isolate, golden.jobs(task.duel.problem, task.candidate.program) if golden else ()))
-            for task in tasks
-        ]
-        reports = self.sandbox.run([*jobs, *chain(*golden_jobs)])
-        loaded = loaded_without_calls(jobs, reports[: len(jobs)], self.sandbox)
+    def _run(self, tasks: Sequence[_CandidateTask]) -> list[CandidateReport]:
+        problems, isolates = [task.duel.problem for task in tasks], self.rules.isolation == Isolation.CALL
+        jobs, jobs_of_golden = list[Job](), list[tuple[Job, ...]]()
+        for task in tasks:
+            program = task.candidate.program
+            job = program_job(task.duel.problem, program, task.expected, self.limits)
+            jobs.append(replace(job, isolates_calls=isolates))
+            of_golden = golden_jobs(task.duel.problem, program, SHORT) if self.golden else ()
+            jobs_of_golden.append(tuple(replace(job, isolates_calls=isolates) for job in of_golden))
+        reports = self.sandbox.run([*jobs, *chain(*jobs_of_golden)])
+        loaded = reload_without_calls(jobs, reports[: len(jobs)], self.sandbox)
         answered = [
             AnsweredCalls(task.duel.problem, tuple(task.expected), tuple(task.expected.values()), report)
             for task, report in zip(tasks, loaded, strict=True)
         ]
         accepted = accept_right_answers(answered, self._terms)
-        outcomes = [
-            replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
-            for task, job, report in zip(tasks, jobs, accepted, strict=True)
-        ]
-        outcomes = recheck_failures(outcomes, self._terms)
+        outcomes = recheck_failures(
+            [task.outcomes(report, isolates) for task, report in zip(tasks, accepted, strict=True)], self._terms
+        )
         rates: Iterable[float | None] = repeat(None)
-        if golden:
-            runs = golden_runs(zip(problems, golden_jobs, strict=True), reports[len(jobs) :])
-            rates = map(golden_pass_rate, golden.results(runs))
-        for task, report, answers, rate in zip(tasks, accepted, outcomes, rates, strict=False):
-            yield self._report(task, self._check_load(report, task.candidate), answers, rate)
+        if self._golden is not None:
+            runs = golden_runs(zip(problems, jobs_of_golden, strict=True), reports[len(jobs) :])
+            rates = map(golden_pass_rate, self._golden.results(runs))
+        return [
+            self._report(task, self._check_load(report, task.candidate), answers, rate)
+            for task, report, answers, rate in zip(tasks, accepted, outcomes, rates, strict=False)
+        ]
 
     def _report(
         self,
@@ -249,22 +248,33 @@ class Judge:
         answers: CandidateOutcomes | None,
         golden_pass_rate: float | None,
     ) -> CandidateReport:
+        reports = [CaseReport(case, Verdict.NOT_RUN) for case in task.cases]
         undecided: Undecided = {}
-        if answers is None or check.verdict is not Verdict.PASSED:
-            judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in task.cases])
-        else:
-            judged = map(self._case_report, task.cases, map(answers.outcomes.__getitem__, task.calls))
+        if answers is not None and check.verdict is Verdict.PASSED:
             undecided = answers.undecided
-        replayed = (
-            CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
-            for each in islice(judged, len(task.replayed))
+            reports = [
+                self._judge_case(case, answers.outcomes[call])
+                for case, call in zip(task.cases, task.calls, strict=True)
+            ]
+        rest = iter([(report, undecided.get(call)) for report, call in zip(reports, task.calls, strict=True)])
+        replayed = iter(
+            [
+                report if reason is None else CaseReport(report.case, Verdict.UNDECIDED)
+                for report, reason in islice(rest, len(task.replayed))
+            ]
         )
+        suites = []
+        for suite in task.suites:
+            of_suite = list(islice(rest, len(suite.cases)))
+            lost = [(report.case, reason) for report, reason in of_suite if reason is not None]
+            kept = tuple(report for report, reason in of_suite if reason is None)
+            suites.append(SuiteReport(without_undecided(suite, lost) if lost else suite, kept))
         return CandidateReport(
             candidate=task.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=tuple(task.unconfirmed.get(case) or next(replayed) for case in task.duel.replayed),
-            suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), undecided) for suite in task.suites),
+            replayed=tuple([task.unconfirmed.get(case) or next(replayed) for case in task.duel.replayed]),
+            suites=tuple(suites),
             golden_pass_rate=golden_pass_rate,
             rechecks=answers.rechecks if answers is not None else Rechecks(),
         )
@@ -278,50 +288,33 @@ class Judge:
             verdict = Verdict.PASSED
         return CandidateCheck(verdict, report.load.summary)
 
-    def _outcomes(self, report: JobReport) -> tuple[Outcome, ...]:
-        if verdict_of(report.load, loading=True) is not Verdict.NO_ENTRY_POINT:
-            return report.outcomes
-        missing = Outcome(OutcomeKind.ERROR, error_type="NameError", message=report.load.message)
-        return (missing,) * len(report.outcomes)
-
-    def _case_report(self, case: ValidCase, outcome: Outcome) -> CaseReport:
+    def _judge_case(self, case: ValidCase, outcome: Outcome) -> CaseReport:
         if outcome.value is None:
             return CaseReport(case, verdict_of(outcome), outcome.summary)
         if self.rules.comparison.equal(case.expected, outcome.value):
             return CaseReport(case, Verdict.PASSED)
         return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
 
-    # -- jobs --
-
-    def _isolate(self, job: Job) -> Job:
-        return replace(job, isolates_calls=self.rules.isolation == Isolation.CALL)
-
-
-def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
-    """Return the groups of suites; a shared group appears once."""
-    return duel.suites[:1] if duel.shares_suites else duel.suites
-
 
 _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 """The replayed cases of a duel that the solution does not confirm now."""
 
 
-def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: Undecided) -> SuiteReport:
-    """Return a suite's report without undecided cases."""
-    kept, lost = list[CaseReport](), list[tuple[ValidCase, RejectionReason]]()
-    for each in reports:
-        reason = undecided.get(call_of_case(each.case.case))
-        if reason is None:
-            kept.append(each)
-        else:
-            lost.append((each.case, reason))
-    return SuiteReport(without_undecided(suite, lost), tuple(kept))
-
-
 class _CandidateTask:
     """One candidate of one duel with its validated suites, and the calls that it has to answer."""
 
-    __slots__ = ("calls", "candidate", "cases", "check", "duel", "expected", "replayed", "suites", "unconfirmed")
+    __slots__ = (
+        "calls",
+        "candidate",
+        "cases",
+        "check",
+        "duel",
+        "expected",
+        "replayed",
+        "runs",
+        "suites",
+        "unconfirmed",
+    )
 
     def __init__(
         self,
@@ -338,33 +331,32 @@ class _CandidateTask:
         self.unconfirmed = unconfirmed
         self.check = check
         """The result of a candidate that must not run; None for all others."""
-        self.replayed = tuple(case for case in duel.replayed if case not in unconfirmed)
+        self.runs = check is None and bool(candidate.program)
+        self.replayed = tuple([case for case in duel.replayed if case not in unconfirmed])
         """The confirmed ones, which the candidate runs."""
-        self.cases = (*self.replayed, *chain.from_iterable(suite.cases for suite in suites))
+        self.cases = (*self.replayed, *chain.from_iterable([suite.cases for suite in suites]))
         """Replayed ones first, then those of each suite."""
         self.calls = [call_of_case(case.case) for case in self.cases]
         """One per case."""
-        self.expected = dict(zip(self.calls, (case.expected for case in self.cases), strict=True))
+        self.expected = dict(zip(self.calls, [case.expected for case in self.cases], strict=True))
         """The solution's value for each distinct one, in the order in which the candidate answers them."""
         if draws_order:
             items = [*self.expected.items()]
             order = drawn_order(candidate.program, [call.expression for call in self.expected])
             self.expected = dict(map(items.__getitem__, order))
 
-    @property
-    def runs(self) -> bool:
-        """Whether the candidate runs: there is a program, and no result yet."""
-        return self.check is None and bool(self.candidate.program)
-
-    def outcomes(self, report: JobReport) -> CandidateOutcomes:
+    def outcomes(self, report: JobReport, isolates_calls: bool) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""
+        answers = report.outcomes
+        if verdict_of(report.load, loading=True) is Verdict.NO_ENTRY_POINT:
+            answers = (Outcome(OutcomeKind.ERROR, error_type="NameError", message=report.load.message),) * len(answers)
         budget = ValueBudget()
-        outcomes = dict(zip(self.expected, budget.take_values(report.outcomes, self.expected.values()), strict=True))
+        outcomes = dict(zip(self.expected, budget.take_values(answers, self.expected.values()), strict=True))
         are_recorded = any(report.entry_point_calls)
         records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
         rest = iter(self.calls)
-        sizes = (len(self.replayed), *(len(suite.cases) for suite in self.suites))
-        groups = tuple(tuple(islice(rest, size)) for size in sizes)
+        sizes = (len(self.replayed), *[len(suite.cases) for suite in self.suites])
+        groups = tuple([tuple(islice(rest, size)) for size in sizes])
         return CandidateOutcomes(
-            self.duel.problem, self.candidate.program, groups, self.expected, outcomes, budget, records
+            self.duel.problem, self.candidate.program, groups, self.expected, outcomes, budget, records, isolates_calls
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, islice
@@ -24,13 +24,14 @@ from codea1_env.judging.golden import (
     golden_runs,
     load_failure,
 )
-from codea1_env.judging.jobs import call_in_test, program_job
+from codea1_env.judging.jobs import call_of, program_job
 from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
 from codea1_env.problems.snippets import read_test, with_known_imports
 from codea1_env.python_text import TextBudget, free_names, parse
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.statements import DEFINITIONS
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Limits, Sandbox
 from codea1_env.values.comparison import equal
 from codea1_env.values.source import describe, describe_call
 
@@ -130,13 +131,13 @@ def check_problems(
         raise UserError(f"runs must be at least 1, got {runs}")
     todo = list(problems)
     rest = iter(todo)
-    found: list[ProblemCheck] = []
+    done: list[ProblemCheck] = []
     while batch := list(islice(rest, _BATCH_PROBLEMS)):
         checks = _check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s)
-        found.extend(_with_changes(checks, [(each, tuple(inputs(each))) for each in batch], sandbox))
+        done.extend(_with_changes(checks, [(each, tuple(inputs(each))) for each in batch], sandbox))
         if progress is not None:
-            progress(len(found), len(todo))
-    return tuple(found)
+            progress(len(done), len(todo))
+    return tuple(done)
 
 
 class _Plan:
@@ -152,7 +153,11 @@ class _Plan:
             self.fault = str(error)
         tests = with_known_imports(replace(problem, golden=tests)).golden
         self.orders = [replace(problem, golden=_reverse_in(run, tests)) for run in range(runs)]
-        self.jobs = [_jobs(order, limits) for order in self.orders]
+        # Without any test the solution is still loaded.
+        self.jobs = [
+            golden_jobs(order, order.solution, limits) or (program_job(order, order.solution, (), limits),)
+            for order in self.orders
+        ]
 
     def name_of(self, position: int) -> str:
         """Return the name of the test at this position, for messages."""
@@ -173,11 +178,6 @@ def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
     return tests
 
 
-def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
-    # Without any test the solution is still loaded.
-    return golden_jobs(order, order.solution, limits) or (program_job(order, order.solution, (), limits),)
-
-
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:
     made = [  # one run after the other: the calls that a harness makes in the first one are read ahead in the next
         golden_runs(run, sandbox.run([job for _, jobs in run for job in jobs]))
@@ -186,28 +186,33 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
     solved = [*zip(*made, strict=True)]
     expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
     faults = answer_rules_faults([runs[0] for runs in solved], sandbox, _COMPARISON)
-    found = []
+    checks = []
     for plan, own, fault in zip(plans, solved, faults, strict=True):
         accepted = accept_golden_answers(own, expected, sandbox, _COMPARISON)
-        runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
+        runs = []
+        for number, run in enumerate(accepted):
+            results = golden_results(run.problem, run.reports, expected, _COMPARISON) if run.problem.golden else ()
+            failures = [failure for report in run.reports if (failure := load_failure(report)) is not None]
+            cpu_s = sum(report.cpu_s for report in run.reports)
+            runs.append(_Run(_reverse_in(number, results), failures[0] if failures else None, cpu_s))
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)
         if status in _ANSWERED and (change := _changed_answer(own)):
             status, detail = CheckStatus.FLAKY, change
         if fault and status in (CheckStatus.OK, CheckStatus.INTERNAL):
             status, detail = CheckStatus.WRONG, fault
-        found.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
-    return found
+        checks.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
+    return checks
 
 
 def _with_changes(
     checks: Sequence[ProblemCheck], asked: Iterable[tuple[Problem, tuple[str, ...]]], sandbox: Sandbox
 ) -> list[ProblemCheck]:
     """Return the checks, FLAKY for a solution that answers one of the expressions in two ways."""
-    found, jobs, positions = list(checks), [], []
+    changed, jobs, positions = list(checks), [], []
     for position, (check, (problem, texts)) in enumerate(zip(checks, asked, strict=True)):
         if check.status in _ANSWERED and not problem.answers.accepts_others:
-            calls = [call_in_test(text, (), problem.entry_point) for text in texts]
+            calls = [call_of(text, (), direct=is_direct_call(text, problem.entry_point)) for text in texts]
             job = program_job(problem, problem.solution, calls, _INPUT_LIMITS)
             jobs += [job, replace(job, program=job.program + _OTHER_SEED * (not job.script), calls=job.calls[::-1])]
             positions.append(position)
@@ -220,8 +225,8 @@ def _with_changes(
             if {each.kind for each in both} <= _ANSWERS and (change := _change(*both))
         )
         if detail := next(changes, ""):
-            found[position] = replace(found[position], status=CheckStatus.FLAKY, detail=detail)
-    return found
+            changed[position] = replace(changed[position], status=CheckStatus.FLAKY, detail=detail)
+    return changed
 
 
 def _changed_answer(runs: Sequence[GoldenRun]) -> str:
@@ -251,13 +256,6 @@ def _change(one: Outcome, other: Outcome) -> str:
         for each in (one, other)
     ]
     return f"{texts[0]}, and in another run {texts[1]}"
-
-
-def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:
-    results = golden_results(run.problem, run.reports, expected, _COMPARISON) if run.problem.golden else ()
-    failures = (load_failure(report) for report in run.reports)
-    load = next((failure for failure in failures if failure is not None), None)
-    return _Run(_reverse_in(number, results), load, sum(report.cpu_s for report in run.reports))
 
 
 def _status(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStatus, str]:

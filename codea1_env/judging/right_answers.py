@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.facts.answers import CHECK, Comparison, ValueBudget, nearly_equal_texts
-from codea1_env.facts.submissions import Suite, TestCase
+from codea1_env.facts.submissions import Suite
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.judging.jobs import Terms, call_of_case
 from codea1_env.problems.problem import Problem
@@ -56,7 +56,7 @@ class AnswerPair(NamedTuple):
     expected: bytes
     actual: bytes
 
-    def decided(self, is_right: bool) -> Outcome:
+    def decide(self, is_right: bool) -> Outcome:
         """Return the outcome of the program's answer: the expected value if it is right, else its own."""
         return Outcome(OutcomeKind.VALUE, self.expected if is_right else self.actual)
 
@@ -95,7 +95,7 @@ def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> lis
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    judged = _judged_differences(answered, terms)
+    judged = _judge_differences(answered, terms)
     return [
         replace(each.report, outcomes=tuple(outcomes.get(n, own) for n, own in enumerate(each.report.outcomes)))
         if outcomes
@@ -104,7 +104,7 @@ def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> lis
     ]
 
 
-def _judged_differences(batches: Sequence[AnsweredCalls | SuiteEvidence], terms: Terms) -> list[dict[int, Outcome]]:
+def _judge_differences(batches: Sequence[AnsweredCalls | SuiteEvidence], terms: Terms) -> list[dict[int, Outcome]]:
     """Return for each batch the outcomes of the answers that differ, by position.
 
     Args:
@@ -114,16 +114,13 @@ def _judged_differences(batches: Sequence[AnsweredCalls | SuiteEvidence], terms:
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in batches]
-    questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(batches, found, strict=True)]
-    judged = judged_answers(questions, terms)
-    return [
-        {position: outcome for (position, _), outcome in zip(pairs, outcomes, strict=True)}
-        for pairs, outcomes in zip(found, judged, strict=True)
-    ]
+    pairs_of = [dict(each.pairs()) if each.problem.answers.accepts_others else {} for each in batches]
+    questions = [(each.problem, list(pairs.values())) for each, pairs in zip(batches, pairs_of, strict=True)]
+    judged = judge_answers(questions, terms) if any(pairs_of) else [[] for _ in batches]
+    return [dict(zip(pairs, outcomes, strict=True)) for pairs, outcomes in zip(pairs_of, judged, strict=True)]
 
 
-def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], terms: Terms) -> list[list[Outcome]]:
+def judge_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], terms: Terms) -> list[list[Outcome]]:
     """Return the outcome of each answer: the expected value if it is right, its own value if it is wrong.
 
     An answer that equals the expected one under the problem's order and tolerance is right; so is one that its checker
@@ -137,12 +134,12 @@ def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], term
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [[_compare(pair, problem, terms.comparison) for pair in pairs] for problem, pairs in batches]
+    answers = [[_compare(pair, problem, terms.comparison) for pair in pairs] for problem, pairs in batches]
     open_pairs = [
         [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_checked(pair)]
         if problem.answers.checker
         else []
-        for (problem, pairs), outcomes in zip(batches, found, strict=True)
+        for (problem, pairs), outcomes in zip(batches, answers, strict=True)
     ]
     jobs = [
         checker_job(problem, [pairs[n] for n in positions], terms.limits)
@@ -150,25 +147,25 @@ def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], term
         if positions
     ]
     reports = iter(terms.sandbox.run(jobs) if jobs else ())
-    doubted = list[_Doubted]()
-    for (problem, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
+    doubted = list[_FailedChecks]()
+    for (problem, pairs), positions, outcomes in zip(batches, open_pairs, answers, strict=True):
         said = dict(zip(positions, next(reports).outcomes if positions else (), strict=True))
         failed = {}
         for n, answer in said.items():
             fault = "" if answer.error_type == values.Malformed.__name__ else checker_fault(answer)
             failure = Outcome(OutcomeKind.INTERNAL_ERROR, message=fault[:300])
-            outcomes[n] = failure if fault else pairs[n].decided(answer.value == _TRUE)
+            outcomes[n] = failure if fault else pairs[n].decide(answer.value == _TRUE)
             if fault and answer.kind is not OutcomeKind.INTERNAL_ERROR:
                 failed[n] = answer
         if failed:
-            doubted.append(_Doubted(problem, pairs, failed, outcomes))
+            doubted.append(_FailedChecks(problem, pairs, failed, outcomes))
     again = terms.sandbox.run([each.job(terms.limits) for each in doubted]) if doubted else []
     for each, report in zip(doubted, again, strict=True):
         each.settle(report)
-    return found
+    return answers
 
 
-class _Doubted(NamedTuple):
+class _FailedChecks(NamedTuple):
     """The answers of one program on which a checker has failed."""
 
     problem: Problem
@@ -194,14 +191,18 @@ class _Doubted(NamedTuple):
         for n, said in self.failed.items():
             last = again.get(n, said)
             if not checker_fault(of_own[n]) and last.kind is not OutcomeKind.INTERNAL_ERROR:
-                self.outcomes[n] = self.pairs[n].decided(last.value == _TRUE)
+                self.outcomes[n] = self.pairs[n].decide(last.value == _TRUE)
 
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
     """Return the job in which a problem's checker answers True or False about each pair."""
-    calls = tuple(Call(arguments=_encode_arguments(pair)) for pair in pairs)
+    calls = []
+    for pair in pairs:  # (args, kwargs, expected, answer), and no keyword arguments
+        args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
+        four = b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)
+        calls.append(Call(arguments=four))
     program = _checker_program(problem.answers.checker, problem.solution, problem.defined)
-    return Job(program, _ENTRY, calls, problem.imports, limits=limits, problem_id=problem.id)
+    return Job(program, _ENTRY, tuple(calls), problem.imports, limits=limits, problem_id=problem.id)
 
 
 def checker_fault(said: Outcome) -> str:
@@ -228,7 +229,7 @@ def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] 
 def _compare(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
     rules = problem.answers
     if problem.script and rules.tolerance:
-        return pair.decided(nearly_equal_texts(pair.expected, pair.actual, rules.tolerance))
+        return pair.decide(nearly_equal_texts(pair.expected, pair.actual, rules.tolerance))
     try:
         is_right = values.equal(
             pair.expected,
@@ -242,13 +243,7 @@ def _compare(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outc
         )
     except values.Malformed:  # the bytes of a record have not been checked before
         is_right = False
-    return pair.decided(is_right)
-
-
-def _encode_arguments(pair: AnswerPair) -> bytes:
-    """Return the encoded arguments of `_WRAPPER`: (args, kwargs, expected, answer), and no keyword arguments."""
-    args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
-    return b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)
+    return pair.decide(is_right)
 
 
 def _is_checked(pair: AnswerPair) -> bool:
@@ -271,22 +266,22 @@ def _is_checked(pair: AnswerPair) -> bool:
 
 @lru_cache(maxsize=1024)
 def _checker_program(checker: str, solution: str, entry_point: str) -> str:
-    found = parameters_of(solution, entry_point)
-    parameters, names = ("*args, **kwargs", "(*args, *kwargs.values())") if found is None else _signature(found)
+    known = parameters_of(solution, entry_point)
+    parameters, names = ("*args, **kwargs", "(*args, *kwargs.values())") if known is None else _signature(known)
     return checker + _WRAPPER.format(entry=_ENTRY, check=CHECK, parameters=parameters, names=names)
 
 
-def _signature(found: ast.arguments) -> tuple[str, str]:
+def _signature(parameters: ast.arguments) -> tuple[str, str]:
     """Return parameters without annotations, and the tuple of their values, as source."""
-    named = [*found.posonlyargs, *found.args, *found.kwonlyargs]
-    starred = [found.vararg] if found.vararg else []
-    for argument in [*named, *starred, *([found.kwarg] if found.kwarg else [])]:
+    named = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs]
+    starred = [parameters.vararg] if parameters.vararg else []
+    for argument in [*named, *starred, *([parameters.kwarg] if parameters.kwarg else [])]:
         argument.annotation = None
-    found.defaults = [default if is_literal(default) else ast.Constant(None) for default in found.defaults]
-    found.kw_defaults = [d if d is None or is_literal(d) else ast.Constant(None) for d in found.kw_defaults]
+    parameters.defaults = [default if is_literal(default) else ast.Constant(None) for default in parameters.defaults]
+    parameters.kw_defaults = [d if d is None or is_literal(d) else ast.Constant(None) for d in parameters.kw_defaults]
     names = [argument.arg for argument in named] + [f"*{argument.arg}" for argument in starred]
-    names += [f"*{found.kwarg.arg}.values()"] if found.kwarg else []
-    return ast.unparse(found), f"({''.join(f'{name}, ' for name in names)})"
+    names += [f"*{parameters.kwarg.arg}.values()"] if parameters.kwarg else []
+    return ast.unparse(parameters), f"({''.join(f'{name}, ' for name in names)})"
 
 
 @remembered_if_short
@@ -337,18 +332,6 @@ class SuiteEvidence:
             if arguments is not None:
                 yield position, AnswerPair(arguments, expected, predicted)
 
-    def without_unchecked(self) -> SuiteEvidence:
-        """Return a copy in which a call is OPAQUE if the problem's checker cannot be given its arguments."""
-        if not self.problem.answers.checker:
-            return self
-        return replace(self, evidence=list(map(self._as_checked, self.suite.cases, self.evidence)))
-
-    def _as_checked(self, case: TestCase, item: SolutionEvidence) -> SolutionEvidence:
-        call = call_of_case(case)
-        if item.first.value is None or arguments_of(call, self.problem.entry_point, item.entry_point_calls) != b"":
-            return item
-        return item._replace(first=Outcome(OutcomeKind.OPAQUE, message=_NOT_SENDABLE))
-
 
 def accept_right_predictions(suites: Sequence[SuiteEvidence], terms: Terms) -> list[Sequence[SolutionEvidence]]:
     """Return the evidence of each suite, with the solution's answer as the prediction where the problem accepts it.
@@ -363,9 +346,20 @@ def accept_right_predictions(suites: Sequence[SuiteEvidence], terms: Terms) -> l
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    suites = [each.without_unchecked() for each in suites]
-    judged = _judged_differences(suites, terms)
+    suites = [replace(it, evidence=_mark_unsendable(it)) if it.problem.answers.checker else it for it in suites]
+    judged = _judge_differences(suites, terms)
     return [
         [item._replace(prediction=replaced[n]) if n in replaced else item for n, item in enumerate(suite.evidence)]
         for suite, replaced in zip(suites, judged, strict=True)
     ]
+
+
+def _mark_unsendable(suite: SuiteEvidence) -> list[SolutionEvidence]:
+    """Return the evidence in which a call is OPAQUE if the problem's checker cannot be given its arguments."""
+    marked = []
+    for case, item in zip(suite.suite.cases, suite.evidence, strict=True):
+        arguments = arguments_of(call_of_case(case), suite.problem.entry_point, item.entry_point_calls)
+        is_unsendable = arguments == b"" and item.first.value is not None
+        outcome = Outcome(OutcomeKind.OPAQUE, message=_NOT_SENDABLE)
+        marked.append(item._replace(first=outcome) if is_unsendable else item)
+    return marked

@@ -49,7 +49,6 @@ from codea1_env.sandbox.interface import (
     Call,
     Harness,
     Job,
-    JobReport,
     Limits,
     Place,
     Sandbox,
@@ -78,15 +77,15 @@ Answers = Mapping[Call, SolutionEvidence]
 _CallsByProblem: TypeAlias = Sequence[tuple[Problem, Sequence[Call]]]
 
 
-def calls_of_suite(suite: Suite, max_bytes: int) -> Iterator[Call]:
-    """Yield the calls that a suite makes of the solution: its cases, then the predictions that are to be evaluated."""
-    yield from map(call_of_case, suite.cases)
-    yield from filter(None, (call_of_prediction(case, max_bytes) for case in suite.cases))
+def calls_of_suite(suite: Suite, max_bytes: int) -> list[Call]:
+    """Return the calls that a suite makes of the solution: its cases, then the predictions that are to be evaluated."""
+    predictions = [call_of_prediction(case, max_bytes) for case in suite.cases]
+    return [*map(call_of_case, suite.cases), *filter(None, predictions)]
 
 
 def evidence_of_suite(suite: Suite, answers: Answers, max_bytes: int) -> list[SolutionEvidence]:
     """Return the solution's outcomes for each case, from the answers to `calls_of_suite`."""
-    predictions = (call_of_prediction(case, max_bytes) for case in suite.cases)
+    predictions = [call_of_prediction(case, max_bytes) for case in suite.cases]
     return [
         answers[call] if prediction is None else answers[call]._replace(prediction=answers[prediction].first)
         for call, prediction in zip(map(call_of_case, suite.cases), predictions, strict=True)
@@ -114,60 +113,67 @@ class SolutionValues:
 
     def answers(self, calls_by_problem: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
         """Return the answers to the calls of each problem, in the order of `calls_by_problem`."""
-        found = [self._recall(problem, calls) for problem, calls in calls_by_problem]
-        open_calls = [
-            (problem, missing) for (problem, _), (_, missing) in zip(calls_by_problem, found, strict=True) if missing
+        problems = [problem for problem, _ in calls_by_problem]
+        # All that the answers of a solution depend on.
+        keys = [(it.id, it.entry_point, it.imports, it.solution, it.script, it.calls) for it in problems]
+        calls_of = [dict.fromkeys(calls) for _, calls in calls_by_problem]
+        with self._lock:
+            cached = [self._known.get(key, {}) for key in keys]
+            answers = [
+                {call: known[call] for call in calls if call in known}
+                for calls, known in zip(calls_of, cached, strict=True)
+            ]
+        missing = [
+            (n, [call for call in calls if call not in answers[n]])
+            for n, calls in enumerate(calls_of)
+            if len(answers[n]) < len(calls)
         ]
-        answered = iter(self._evaluate(open_calls))
-        for (problem, _), (known, missing) in zip(calls_by_problem, found, strict=True):
-            if missing:
-                new = next(answered)
-                known.update(new)
-                self._cache(problem, new)
-        return [known for known, _ in found]
+        new_answers = self._evaluate([(problems[n], calls) for n, calls in missing])
+        for (n, _), new in zip(missing, new_answers, strict=True):
+            answers[n].update(new)
+            self._cache(keys[n], new)
+        return list[Answers](answers)
 
     def _evaluate(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
         """Run all calls of a problem together, then again those that failed only because of the others."""
-        found = self._run_twice(calls_by_problem)
+        answers = self._run_twice(calls_by_problem)
         again = [
             (position, calls)
-            for position, answers in enumerate(found)
-            for calls in _retry_groups(answers, self._limits.max_restarts + 1)
+            for position, known in enumerate(answers)
+            for calls in _retry_groups(known, self._limits.max_restarts + 1)
         ]
         answered = self._run_twice([(calls_by_problem[position][0], calls) for position, calls in again])
-        for (position, _), answers in zip(again, answered, strict=True):
-            found[position].update(answers)
+        for (position, _), known in zip(again, answered, strict=True):
+            answers[position].update(known)
         if self._finds_vacuous:
-            changing = list(map(_Changing, (problem for problem, _ in calls_by_problem), found))
-            _evaluate_changed(changing, self._sandbox, self._limits)
-            for each, answers in zip(changing, found, strict=True):
-                answers.update({call: answers[call]._replace(change_evidence=new) for call, new in each.found.items()})
-        return found
+            changed = [
+                _ChangedCalls(problem, known)
+                for (problem, _), known in zip(calls_by_problem, answers, strict=True)
+                if any(call.place is Place.HARNESS for call in known)
+            ]
+            if changed:
+                _evaluate_changed(changed, self._sandbox, self._limits)
+        return answers
 
     def _run_twice(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
-        jobs = [
-            job
-            for problem, calls in calls_by_problem
-            for job in _both_orders(program_job(problem, problem.solution, calls, self._limits))
-        ]
-        reports = iter(self._sandbox.run(jobs) if jobs else ())
-        found = []
-        for _, calls in calls_by_problem:
-            first, second = next(reports), next(reports)
-            records = first.entry_point_calls or ((),) * len(calls)
-            evidence = map(SolutionEvidence, _outcomes(first), _outcomes(second)[::-1], repeat(None), records)
-            found.append(dict(zip(calls, evidence, strict=False)))
-        return found
+        jobs = []
+        for problem, calls in calls_by_problem:
+            job = program_job(problem, problem.solution, calls, self._limits)
+            # In the second run, objects of the tests have other addresses.
+            harness = replace(job.harness, source=job.harness.source + _OTHER_ADDRESSES)
+            jobs += [job, replace(job, calls=job.calls[::-1], harness=harness)]
+        reports = self._sandbox.run(jobs) if jobs else ()
+        # A solution that does not load fails every call with its load error.
+        outcomes = [it.outcomes if it.loaded else (it.load,) * len(it.outcomes) for it in reports]
+        answers = []
+        for n, (_, calls) in enumerate(calls_by_problem):
+            records = reports[2 * n].entry_point_calls or ((),) * len(calls)
+            evidence = map(SolutionEvidence, outcomes[2 * n], outcomes[2 * n + 1][::-1], repeat(None), records)
+            answers.append(dict(zip(calls, evidence, strict=False)))
+        return answers
 
-    def _recall(self, problem: Problem, calls: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
-        distinct = dict.fromkeys(calls)
-        with self._lock:
-            known = self._known.get(_key(problem), {})
-            recalled = {call: known[call] for call in distinct if call in known}
-        return recalled, [call for call in distinct if call not in recalled]
-
-    def _cache(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
-        key, sizes = _key(problem), {call: _size(call, runs) for call, runs in new.items()}
+    def _cache(self, key: tuple[object, ...], new: Answers) -> None:
+        sizes = {call: _n_bytes(call, runs) for call, runs in new.items()}
         with self._lock:
             known = self._known.setdefault(key, {})
             for call, runs in new.items():
@@ -180,7 +186,7 @@ class SolutionValues:
                 del self._n_bytes[self._known.popitem(last=False)[0]]
 
 
-def _size(call: Call, runs: SolutionEvidence) -> int:
+def _n_bytes(call: Call, runs: SolutionEvidence) -> int:
     """Return about how many bytes an answer takes, and at least a kibibyte."""
     recorded = runs.entry_point_calls
     outcomes = (runs.first, runs.second, *(each.answer for each in recorded))
@@ -197,12 +203,6 @@ def canonical_calls_of(problem: Problem) -> CanonicalCalls:
 
 
 _OTHER_ADDRESSES = "\nglobals()[''] = [*map(bytes, range(512)), *map(float, range(8)), [{i} for i in range(8)]]\n"
-
-
-def _both_orders(job: Job) -> tuple[Job, Job]:
-    """Return the two runs of a solution. In the second one, objects of the tests have other addresses."""
-    harness = replace(job.harness, source=job.harness.source + _OTHER_ADDRESSES)
-    return job, replace(job, calls=job.calls[::-1], harness=harness)
 
 
 def _retry_groups(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
@@ -229,16 +229,6 @@ def _retry_groups(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...
     )
 
 
-def _key(problem: Problem) -> tuple[object, ...]:
-    """Return all that the answers of a solution depend on."""
-    return (problem.id, problem.entry_point, problem.imports, problem.solution, problem.script, problem.calls)
-
-
-def _outcomes(report: JobReport) -> tuple[Outcome, ...]:
-    """Return the outcomes; a solution that does not load fails every call with its load error."""
-    return report.outcomes if report.loaded else (report.load,) * len(report.outcomes)
-
-
 # -- changed answers --
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
@@ -248,32 +238,36 @@ _NOT_BOUND = re.compile(r"[\w.<>]+\(\) (?:missing|takes|got) ")
 _ROUNDS = (range(1), range(1, N_DECISIVE), range(N_DECISIVE, N_CHANGES))  # most cases are false under the first
 
 
-class _Changing:
+class _ChangedCalls:
     """The calls of one problem whose answers can be changed, and what is known of them."""
 
-    def __init__(self, problem: Problem, answers: Answers) -> None:
+    def __init__(self, problem: Problem, answers: dict[Call, SolutionEvidence]) -> None:
         self.problem = problem
         self.answers = answers
-        self.found = {call: ChangeEvidence() for call, each in answers.items() if _can_be_changed(call, each)}
+        self.evidence = {call: ChangeEvidence() for call, runs in answers.items() if _can_be_changed(call, runs)}
 
-    def undecided(self) -> Iterator[Call]:
-        """Yield the calls that have been false under no change."""
-        return (call for call, so_far in self.found.items() if so_far.is_known and not so_far.n_false)
+    def trials(self, changes: range) -> Iterator[_Trial]:
+        """Yield the trials of the calls about which some changes can tell anything new.
 
-    def may_read_arguments(self) -> Iterator[Call]:
-        """Yield the calls that are not vacuous and may read an argument."""
-        for call, so_far in self.found.items():
-            if so_far.n_false and may_see_arguments(call.expression, self.answers[call].entry_point_calls):
-                yield call
-
-    def trials(self, calls: Iterable[Call], changes: range) -> Iterator[_Trial]:
-        """Yield the trials of some calls; the records of each trial are limited to `_MAX_JOB_BYTES`."""
+        The records of each trial are limited to `_MAX_JOB_BYTES`.
+        """
+        if changes is CHANGES_OF_ARGUMENTS:  # of calls that are not vacuous and may read an argument
+            calls = [
+                call
+                for call, so_far in self.evidence.items()
+                if so_far.n_false and may_see_arguments(call.expression, self.answers[call].entry_point_calls)
+            ]
+        else:  # of those that have been false under no change
+            calls = [call for call, so_far in self.evidence.items() if so_far.is_known and not so_far.n_false]
         if self.problem.calls.in_place and changes.stop == N_CHANGES:
             changes = range(changes.start, N_CHANGES_IN_PLACE)
         batch: list[Call] = []
         n_bytes = 0
         for call in calls:
-            n_more = _record_bytes(self.answers[call])
+            record = self.answers[call].entry_point_calls
+            answers = [made.answer for made in record if made.answer is not None]
+            parts = [part for each in answers for part in (each.value, each.items, each.arguments) if part is not None]
+            n_more = sum(map(len, parts)) + sum(len(made.arguments) for made in record)
             if batch and n_bytes + n_more > _MAX_JOB_BYTES:
                 yield _Trial(self, tuple(batch), changes)
                 batch, n_bytes = [], 0
@@ -285,19 +279,19 @@ class _Changing:
     def count(self, outcomes: Iterable[tuple[Call, Outcome]]) -> None:
         """Add evaluations of calls."""
         for call, outcome in outcomes:
-            so_far = self.found[call]
+            so_far = self.evidence[call]
             if outcome.kind is OutcomeKind.INTERNAL_ERROR:
-                self.found[call] = so_far._replace(is_known=False)
+                self.evidence[call] = so_far._replace(is_known=False)
             elif outcome.value is not None:
                 is_true = _is_same(self.answers[call], outcome)
                 n_true, n_false = so_far.n_true + is_true, so_far.n_false + (not is_true)
-                self.found[call] = so_far._replace(n_true=n_true, n_false=n_false)
+                self.evidence[call] = so_far._replace(n_true=n_true, n_false=n_false)
 
 
 class _Trial(NamedTuple):
     """Some calls of one problem under some changes."""
 
-    of: _Changing
+    of: _ChangedCalls
     calls: tuple[Call, ...]
     changes: range
 
@@ -324,8 +318,8 @@ class _Trial(NamedTuple):
 _Outcomes: TypeAlias = list[tuple[Call, Outcome]]
 
 
-def _evaluate_changed(changing: Sequence[_Changing], sandbox: Sandbox, limits: Limits) -> None:
-    """Find the values of calls under changed answers, and which calls do not see changed arguments.
+def _evaluate_changed(changed: Sequence[_ChangedCalls], sandbox: Sandbox, limits: Limits) -> None:
+    """Add to the answers the values of calls under changed answers, and which calls do not see changed arguments.
 
     A call that is false under one of the first changes is not evaluated under the others. Each evaluation gets less
     time than a solution. Calls that were not run because others hang run once more, each alone.
@@ -333,7 +327,7 @@ def _evaluate_changed(changing: Sequence[_Changing], sandbox: Sandbox, limits: L
     run = partial(_run, sandbox=sandbox, limits=limits)
     for changes in _ROUNDS:
         alone = []
-        for trial, outcomes in run([trial for each in changing for trial in each.trials(each.undecided(), changes)]):
+        for trial, outcomes in run([trial for calls in changed for trial in calls.trials(changes)]):
             again = {call for call, outcome in outcomes if outcome.kind is OutcomeKind.NOT_RUN}
             if len(trial.calls) > 1:
                 alone += [trial._replace(calls=(call,)) for call in trial.calls if call in again]
@@ -341,16 +335,18 @@ def _evaluate_changed(changing: Sequence[_Changing], sandbox: Sandbox, limits: L
             trial.of.count(outcomes)
         for trial, outcomes in run(alone):
             trial.of.count(outcomes)
-    arguments = CHANGES_OF_ARGUMENTS
-    for trial, outcomes in run([it for each in changing for it in each.trials(each.may_read_arguments(), arguments)]):
-        answers, found = trial.of.answers, trial.of.found
+    for trial, outcomes in run([trial for calls in changed for trial in calls.trials(CHANGES_OF_ARGUMENTS)]):
+        answers, evidence = trial.of.answers, trial.of.evidence
         for call in trial.calls:
             seen = [each for of, each in outcomes if of == call and each.error_type != NoChange.__name__]
             if seen and all(_is_same(answers[call], each) for each in seen):
-                found[call] = found[call]._replace(sees_arguments=False)
-    for each in changing:
-        raising = [call for call, evidence in each.answers.items() if _raises_anyway(each.problem, call, evidence)]
-        each.found.update(dict.fromkeys(raising, ChangeEvidence(n_true=1)))
+                evidence[call] = evidence[call]._replace(sees_arguments=False)
+    for calls in changed:
+        raising = [call for call, runs in calls.answers.items() if _raises_anyway(calls.problem, call, runs)]
+        calls.evidence.update(dict.fromkeys(raising, ChangeEvidence(n_true=1)))
+        calls.answers.update(
+            {it: calls.answers[it]._replace(change_evidence=new) for it, new in calls.evidence.items()}
+        )
 
 
 def _run(trials: Sequence[_Trial], sandbox: Sandbox, limits: Limits) -> Iterator[tuple[_Trial, _Outcomes]]:
@@ -378,12 +374,6 @@ def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:
         return False
     answers = [None if call is TOO_MANY else call.answer for call in record]
     return all(each is not None and (each.value is not None or each.items is not None) for each in answers)
-
-
-def _record_bytes(evidence: SolutionEvidence) -> int:
-    answers = [call.answer for call in evidence.entry_point_calls if call.answer is not None]
-    parts = [part for each in answers for part in (each.value, each.items, each.arguments) if part is not None]
-    return sum(map(len, parts)) + sum(len(call.arguments) for call in evidence.entry_point_calls)
 
 
 def _is_same(evidence: SolutionEvidence, outcome: Outcome) -> bool:

@@ -27,7 +27,7 @@ from codea1_env.problems.columns import (
     sub_row,
     text,
 )
-from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
+from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrap
 from codea1_env.problems.packed_text import packed_text
 from codea1_env.problems.problem import GoldenCase, Problem, Refusal
 from codea1_env.problems.python_source import require_definition, with_starter_code
@@ -117,9 +117,11 @@ def code_contests_problem(row: Row) -> Problem:
         items_of(solutions.get(name), f"{name!r} of 'solutions'") for name in ("language", "solution")
     )
     in_python = (program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3)
-    public, private, generated = (
-        _column_cases(row, column) for column in ("public_tests", "private_tests", "generated_tests")
-    )
+    cases = []
+    for column in ("public_tests", "private_tests", "generated_tests"):
+        tests = sub_row(row, column)
+        cases.append(printed_cases(tests.get("input") or [], tests.get("output") or [], f"column {column!r}"))
+    public, private, generated = cases
     return _problem(
         _Origin(f"CodeContests/{text(row, 'name')}", "CodeContests", "CC-BY-4.0"),
         playable_statement(row, "description"),
@@ -168,7 +170,7 @@ def _input_output_problem(row: Row, origin: _Origin) -> Problem:
     solved = _first_solution(texts, called)
     inputs, outputs = tests.get("inputs"), tests.get("outputs")
     if function:
-        golden = call_cases(solved.entry_point, inputs, unwrapped(outputs), what)
+        golden = call_cases(solved.entry_point, inputs, unwrap(outputs), what)
     else:
         golden = printed_cases(inputs, outputs, what)
     return _problem(origin, statement, solved, golden, golden[:_N_EXAMPLES], called)
@@ -191,15 +193,15 @@ def _problem(
         solution=solved.program,
         golden=tuple(dict.fromkeys(golden)),
         imports=assumed_imports(solved.program, f"{called.starter_code.rstrip()} pass"),
-        examples=tuple(_example(case) for case in examples if len(case.expression) <= _LONGEST_EXAMPLE),
+        examples=tuple(
+            f"assert {case.expression} == {case.expected}"
+            for case in examples
+            if len(case.expression) <= _LONGEST_EXAMPLE
+        ),
         source=origin.source,
         licence=origin.licence,
         kind=kind_of(solved.entry_point) if is_call else ProblemKind.STDIN,
     )
-
-
-def _example(case: GoldenCase) -> str:
-    return f"assert {case.expression} == {case.expected}"
 
 
 def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
@@ -215,11 +217,6 @@ def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
             else:
                 return _Solved(entry_point, source)
     raise no_solution(reason)
-
-
-def _column_cases(row: Row, column: str) -> list[GoldenCase]:
-    tests = sub_row(row, column)
-    return printed_cases(tests.get("input") or [], tests.get("output") or [], f"column {column!r}")
 
 
 def _function_name(row: Row) -> str:
@@ -261,5 +258,5 @@ def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called
     return call_cases(solved.entry_point, arguments, [parsed_json(each, "an output") for each in outputs], "the tests")
 
 
-def _wrong(what: str, found: object, expected: str) -> BrokenInput:
-    return BrokenInput(f"{what} must be {expected}, got {type(found).__name__}")
+def _wrong(what: str, value: object, expected: str) -> BrokenInput:
+    return BrokenInput(f"{what} must be {expected}, got {type(value).__name__}")

@@ -45,8 +45,11 @@ _MISTAKEN = frozenset(
 def find_examples(statement: str, entry_point: str) -> tuple[str, ...]:
     """Return the examples as asserts of one line each, in order, without duplicates."""
     lines = [line.rstrip().removesuffix('"""').removesuffix("'''") for line in statement.splitlines()]
-    found = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
-    return tuple(example for example in found if example not in _MISTAKEN)
+    imports = ast.walk(parse(imports_of(statement), "the imports"))
+    aliases = [part for part in imports if isinstance(part, ast.alias)]
+    imported = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    examples = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | imported))
+    return tuple(example for example in examples if example not in _MISTAKEN)
 
 
 def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> Iterator[str]:
@@ -55,24 +58,24 @@ def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
         following = lines[position + 1 : position + _MOST_LINES]
         try:
             if line.lstrip().startswith(">>>"):
-                found = _prompted(line.lstrip()[3:], following, entry_point, known)
+                example = _read_prompt(line.lstrip()[3:], following, entry_point, known)
             elif re.match(r"\s*assert\b", line):
-                found = _asserted([line.strip(), *following], entry_point, known)
+                example = _read_assert([line.strip(), *following], entry_point, known)
             else:
                 lead = stated.match(line)
-                found = _stated([line[lead.end() :], *following], entry_point) if lead else None
+                example = _read_sentence([line[lead.end() :], *following], entry_point) if lead else None
         except BrokenInput:
             continue  # nested too deeply to be unparsed
-        if found:
-            yield found
+        if example:
+            yield example
 
 
-def _prompted(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+def _read_prompt(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
     """Read a doctest prompt: the value is in the same line after `==`, or in the lines below."""
     n_more = next((i for i, line in enumerate(following) if not line.lstrip().startswith("...")), len(following))
     source = "\n".join([source.strip(), *(line.lstrip()[3:] for line in following[:n_more])])
     if source.startswith("assert"):
-        return _asserted([source], entry_point, known)
+        return _read_assert([source], entry_point, known)
     shown = expression(source)
     if shown is None or not _calls(shown, entry_point, known):
         return None
@@ -91,7 +94,7 @@ def _prompted(source: str, following: Sequence[str], entry_point: str, known: fr
     return _assert(shown, _value("\n".join(want)))
 
 
-def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+def _read_assert(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
     for n_lines in range(1, len(lines) + 1):
         try:
             tree = parse("\n".join(lines[:n_lines]), "")
@@ -104,7 +107,7 @@ def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
     return None
 
 
-def _stated(lines: Sequence[str], entry_point: str) -> str | None:
+def _read_sentence(lines: Sequence[str], entry_point: str) -> str | None:
     """Read a line that begins with the call: `f(1) == 2`, `f(1) => 2`, `f(1) should return 2.`"""
     whole = "\n".join(lines)[:_MOST_CHARACTERS]
     for bracket in re.finditer(r"\)", whole):
@@ -114,14 +117,10 @@ def _stated(lines: Sequence[str], entry_point: str) -> str | None:
         relation = _RELATION.match(whole, bracket.end())
         if not relation or not _is_plain_call(call, entry_point):
             return None
-        return _assert(call, _first_value(whole[relation.end() :].split("\n")))
+        following = whole[relation.end() :].split("\n")  # the value is in the fewest first lines that form one
+        values = (_value("\n".join(following[:n_lines])) for n_lines in range(1, len(following) + 1))
+        return _assert(call, next((value for value in values if value is not None), None))
     return None
-
-
-def _first_value(lines: Sequence[str]) -> ast.expr | None:
-    """Return the value in the fewest first lines that form one."""
-    values = (_value("\n".join(lines[:n_lines])) for n_lines in range(1, len(lines) + 1))
-    return next((value for value in values if value is not None), None)
 
 
 def _value(text: str) -> ast.expr | None:
@@ -148,8 +147,3 @@ def _is_plain_call(node: ast.expr, entry_point: str) -> bool:
 def _calls(node: ast.expr, entry_point: str, known: frozenset[str]) -> bool:
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     return calls_of(node)[entry_point] > 0 and names <= known | {read_entry_point(entry_point).name}
-
-
-def _imported_names(statement: str) -> frozenset[str]:
-    aliases = (part for part in ast.walk(parse(imports_of(statement), "the imports")) if isinstance(part, ast.alias))
-    return frozenset((alias.asname or alias.name).partition(".")[0] for alias in aliases)

@@ -42,14 +42,14 @@ def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, s
     return read_rows(name, rows, strict=strict)
 
 
-def _split(name: str, found: Any, split: str | None) -> Any:
-    if not isinstance(found, dict):
-        if split is not None and str(found.split) != split:
+def _split(name: str, loaded: Any, split: str | None) -> Any:
+    if not isinstance(loaded, dict):
+        if split is not None and str(loaded.split) != split:
             raise UserError(f"dataset {name!r} was saved without splits; leave out {split!r}")
-        return found
-    if split is None and len(found) == 1:
-        return next(iter(found.values()))
-    if split not in found:
+        return loaded
+    if split is None and len(loaded) == 1:
+        return next(iter(loaded.values()))
+    if split not in loaded:
         reason = "name one of its splits" if split is None else f"there is no split {split!r}"
-        raise UserError(f"dataset {name!r}: {reason}: {', '.join(found)}")
-    return found[split]
+        raise UserError(f"dataset {name!r}: {reason}: {', '.join(loaded)}")
+    return loaded[split]

@@ -10,7 +10,7 @@ from typing import overload
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules, OutputForm
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.problem_kinds import PROGRAMS, ProblemKind, Programs, Script
+from codea1_env.facts.problem_kinds import PROGRAMS, SCRIPTS, ProblemKind, Programs, Script
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Problem:
     @property
     def script(self) -> Script | None:
         """How programs run that run anew for each call; None for all others."""
-        return next((each for each in self.programs.scripts if each.output is self.output), None)
+        return SCRIPTS.get((self.kind, self.output))
 
     @property
     def printed(self) -> OutputForm | None:

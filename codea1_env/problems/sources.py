@@ -44,21 +44,16 @@ def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | N
     """
     if limit is not None and limit < 1:
         raise UserError(f"limit must be at least 1, got {limit}")
-    problems = _load(source, strict)
+    if isinstance(source, Path):
+        problems = _load_path(source, strict)
+    else:
+        problems = _reader(source, strict)() if isinstance(source, str) else _as_set(source, "given problems")
     return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped, problems.notes)
 
 
 def require_source(source: str) -> None:
     """Check a text that names a source, without reading it; see `load_problems` for the forms and the errors."""
     _reader(source, strict=False)
-
-
-def _load(source: ProblemSource, strict: bool) -> ProblemSet:
-    if isinstance(source, Path):
-        return _load_path(source, strict)
-    if isinstance(source, str):
-        return _reader(source, strict)()
-    return _as_set(source, "given problems")
 
 
 def _reader(source: str, strict: bool) -> Callable[[], ProblemSet]:
@@ -104,18 +99,18 @@ def _from_plugin(name: str, options: str = "") -> ProblemSet:
     return _as_set(target, name)
 
 
-def _as_set(found: object, name: str) -> ProblemSet:
-    if not isinstance(found, Iterable):
-        raise UserError(f"{name}: {type(found).__name__} is not a set of problems")
-    if not isinstance(found, ProblemSet):
-        found = ProblemSet(name, plugins.result_of(name, tuple, _only_problems(name, found)))
-    if not found:
-        raise UserError(f"{found.name}: it contains no problems")
-    return found
+def _as_set(loaded: object, name: str) -> ProblemSet:
+    if not isinstance(loaded, Iterable):
+        raise UserError(f"{name}: {type(loaded).__name__} is not a set of problems")
+    if not isinstance(loaded, ProblemSet):
+        loaded = ProblemSet(name, plugins.result_of(name, tuple, _only_problems(name, loaded)))
+    if not loaded:
+        raise UserError(f"{loaded.name}: it contains no problems")
+    return loaded
 
 
-def _only_problems(name: str, found: Iterable[object]) -> Iterator[Problem]:
-    for problem in found:
+def _only_problems(name: str, problems: Iterable[object]) -> Iterator[Problem]:
+    for problem in problems:
         if not isinstance(problem, Problem):
             raise UserError(f"{name}: {type(problem).__name__} is not a problem")
         yield problem

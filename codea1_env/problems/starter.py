@@ -20,7 +20,7 @@ from typing import Any
 from codea1_env.errors import UnknownName
 from codea1_env.facts.problem_kinds import RUN
 from codea1_env.problems.own_rows import problem_from_row
-from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.problems.problem import ProblemSet
 from codea1_env.problems.python_source import parse
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -42,20 +42,19 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
     if part not in PARTS:
         raise UnknownName.of("part of starter", part, PARTS)
     folder = files("codea1_env.problems").joinpath("starter_data", PARTS[part])
-    found = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
-    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in found.items()}
+    paths = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
+    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in paths.items()}
     names = sorted(tables, key=lambda name: (DIFFICULTIES.index(tables[name]["difficulty"]), name))
     prefix = "starter" if part == FUNCTIONS else f"starter:{part}"
-    return ProblemSet(prefix, tuple(_problem(f"{prefix}/{name}", tables[name]) for name in names))
+    problems = []
+    for name in names:
+        fields = {key: value for key, value in tables[name].items() if key not in ("difficulty", "topics", "examples")}
+        fields |= {"id": f"{prefix}/{name}", "source": "codea1-env", "licence": "Apache-2.0"}
+        problems.append(problem_from_row(fields | _read_examples(tables[name])))
+    return ProblemSet(prefix, tuple(problems))
 
 
-def _problem(problem_id: str, table: Mapping[str, Any]) -> Problem:
-    fields = {name: value for name, value in table.items() if name not in ("difficulty", "topics", "examples")}
-    described = {"id": problem_id, "source": "codea1-env", "licence": "Apache-2.0"}
-    return problem_from_row(fields | described | _stated(table))
-
-
-def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
+def _read_examples(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that the examples give."""
     statement, samples = table["statement"], table.get("examples")
     if samples is None:

@@ -15,7 +15,7 @@ class Closing:
         raise NotImplementedError
 
     @contextmanager
-    def closed_on_error(self) -> Iterator[None]:
+    def close_on_error(self) -> Iterator[None]:
         """Close it if the block raises; otherwise it stays open."""
         try:
             yield

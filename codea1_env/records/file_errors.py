@@ -52,7 +52,7 @@ def require_run(path: Path, kind: str, *parts: str) -> None:
     """
     with file_errors(path):
         if not path.is_dir():
-            fault = f"a file, not a run folder: {_described(path)}" if path.exists() else "no such run folder"
+            fault = f"a file, not a run folder: {_describe_file(path)}" if path.exists() else "no such run folder"
             raise BrokenInput(f"{path}: {fault}")
         for name in parts:
             if not (path / name).is_file():
@@ -60,7 +60,7 @@ def require_run(path: Path, kind: str, *parts: str) -> None:
         require_plain(path, may_link=True)
 
 
-def _described(file: Path) -> str:
+def _describe_file(file: Path) -> str:
     """Return what a file is that was given as a run, and what was expected."""
     if file.name in ("config.toml", "episodes.jsonl", "metrics.jsonl", "metrics.json"):
         return f"it is a part of a run, expected the folder {file.parent}"

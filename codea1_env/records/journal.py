@@ -42,7 +42,7 @@ class Journal(Closing):
             folder.mkdir(parents=True, exist_ok=True)
         require_empty(folder, advice, but=name)
         journal = cls(folder, name)
-        with journal.closed_on_error():
+        with journal.close_on_error():
             # Again under the lock: two processes that start at once must not both find it empty.
             require_empty(folder, advice, but=name)
         return journal

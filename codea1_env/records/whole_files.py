@@ -66,7 +66,7 @@ def require_file(path: Path) -> None:
         UserError: it cannot, since the path or one above it is something else, too long, or not to be written.
     """
     target = Path(os.path.realpath(path))
-    with _unwritable(path), _made(target.parent):
+    with _unwritable(path), _make_folder(target.parent):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "a folder, expected a file")
         if not target.exists() or target.is_file():
@@ -80,12 +80,12 @@ def require_folder(path: Path) -> None:
     Raises:
         UserError: as `require_file`.
     """
-    with _unwritable(path), _made(path):
+    with _unwritable(path), _make_folder(path):
         TemporaryFile(dir=path).close()
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
+def _make_folder(folder: Path) -> Iterator[None]:
     """Have a folder; at the end of the block, remove it and those above it if they were not there."""
     whole = Path(os.path.abspath(folder))
     missing = [each for each in (whole, *whole.parents) if not each.exists()]

@@ -27,7 +27,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError, of_type, one_of, whole_number
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.observations import judged_infos, turn_info
+from codea1_env.observations import judged_pairs_info, turn_info
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.records.closing import Closing
 from codea1_env.rounds.rounds import require_golden_tests
@@ -74,11 +74,11 @@ class Lifecycle(View):
 
     def observation_space(self, agent: str) -> Any:
         """Return the agent's space, always the same object."""
-        return self._observation_spaces[self.known(agent)]
+        return self._observation_spaces[self.require_agent(agent)]
 
     def action_space(self, agent: str) -> Any:
         """Return the agent's space, always the same object."""
-        return self._action_spaces[self.known(agent)]
+        return self._action_spaces[self.require_agent(agent)]
 
     def about(self) -> str:
         """Return what is played, for people: the problems and the rules."""
@@ -99,7 +99,7 @@ class Lifecycle(View):
         if not self.agents:
             raise UserError(f"{self.metadata['name']}: no episode is under way; call reset() to begin one")
 
-    def known(self, agent: str) -> str:
+    def require_agent(self, agent: str) -> str:
         """Return the name of an agent.
 
         Raises:
@@ -142,7 +142,7 @@ def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Ca
         forced: arguments that can have only one value, since both agents act at once.
     """
 
-    def decorated(view: Callable[[_G], _V]) -> Callable[_P, _V]:
+    def decorate(view: Callable[[_G], _V]) -> Callable[_P, _V]:
         @wraps(view)
         def make(*args: _P.args, **given: _P.kwargs) -> _V:
             for name, value in forced.items():
@@ -158,7 +158,7 @@ def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Ca
         make.__doc__ = f"{getdoc(view)}{blank}{described}"
         return make
 
-    return decorated
+    return decorate
 
 
 class TurnByTurnEnv(OrderEnforcingWrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
@@ -211,8 +211,8 @@ class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper, View):  # type: i
         """Take the action of the agent whose turn it is; others are ignored."""
         game = self.unwrapped
         game.require_turn()
-        *found, infos = super().step(game.checked_actions(actions, [game.agent_selection]))
-        return *found, self._with_turn(infos)
+        *results, infos = super().step(game.checked_actions(actions, [game.agent_selection]))
+        return *results, self._with_turn(infos)
 
     def _with_turn(self, infos: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if not self.unwrapped.has_infos:
@@ -284,9 +284,9 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
         if self.render_mode is None:
             _log.warning("render() without a render_mode; use env(render_mode='ansi')")
             return None
-        from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
+        from codea1_env.rendering import render_round  # noqa: PLC0415  rich is slow to import
 
-        return rendered(self.last_round, self._problem, self.render_mode)
+        return render_round(self.last_round, self._problem, self.render_mode)
 
     # -- what a game is made of --
 
@@ -334,18 +334,29 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
         """
         self.last_round = judged
         self._round += 1
-        infos = judged_infos(judged, self.rules.tests_per_suite) if self.has_infos else {}
-        cut = {agent: {"truncated_chars": n} for agent, n in (n_cut or {}).items() if n and self.has_infos}
-        is_masked, is_last = judged.rewards.coder.masked, self._round >= self.max_cycles
-        self.rewards = {CODER: judged.rewards.coder.value, TESTER: judged.rewards.testers[0].value}
+        by_agent = {CODER: judged.rewards.coder, TESTER: judged.rewards.testers[0]}
+        is_masked, is_last = by_agent[CODER].masked, self._round >= self.max_cycles
+        self.rewards = {agent: reward.value for agent, reward in by_agent.items()}
         self.terminations = dict.fromkeys(self.agents, is_last and not is_masked)
         self.truncations = dict.fromkeys(self.agents, is_masked)
         if is_last or is_masked:
             self.agent_selection = CODER
         else:
             self._begin_round()
-        for agent in self.agents:
-            self.infos[agent] |= infos.get(role_of(agent), {}) | cut.get(agent, {})
+        if not self.has_infos:
+            return
+        (report,) = judged.report.candidates
+        info = judged_pairs_info(
+            [(report, report.suites[:1])],
+            {},
+            tests_per_suite=self.rules.tests_per_suite,
+            book_size=None if judged.book is None else judged.book.size,
+            masked=False,
+        )
+        for agent, reward in by_agent.items():
+            self.infos[agent] |= info | {"reward_parts": reward.weighted(), "masked": reward.masked}
+            if n_cut and n_cut.get(agent):
+                self.infos[agent]["truncated_chars"] = n_cut[agent]
 
     def _turn_info(self, agent: str) -> dict[str, Any]:
         if not self.has_infos:
@@ -377,8 +388,34 @@ class Episode:
         return f"{self.number:016x}"
 
 
+class ProblemDraw:
+    """An environment's only source of randomness: draws problems, each once before any is drawn again."""
+
+    def __init__(self, n_problems: int) -> None:
+        self._n_problems = n_problems
+        self._rng: np.random.Generator | None = None
+        self._queue: list[int] = []
+
+    def seed(self, seed: int | None) -> np.random.Generator:
+        """Return the random generator; a seed restarts it, and with it everything random.
+
+        Raises:
+            UserError: the seed is not a whole number, or negative.
+        """
+        if seed is not None or self._rng is None:
+            self._rng, _ = seeding.np_random(None if seed is None else whole_number("seed", seed, least=0, most=inf))
+            self._queue = []
+        return self._rng
+
+    def next_position(self) -> int:
+        """Return the position of the next problem."""
+        if not self._queue:
+            self._queue = self.seed(None).permutation(self._n_problems).tolist()
+        return self._queue.pop()
+
+
 class EpisodeSource:
-    """Draws an environment's episodes; it is the environment's only source of randomness."""
+    """Begins an environment's episodes: their problems, and the cases of the Mistake Book that they replay."""
 
     def __init__(
         self,
@@ -403,10 +440,9 @@ class EpisodeSource:
         self._owns_book = not isinstance(book, MistakeBook)
         self.book.require_this_judge()
         self._options = options | {"problem_id", "problem", "replay"}
-        self._rng: np.random.Generator | None = None
-        self._queue: list[int] = []
+        self.draw = ProblemDraw(len(problems))
 
-    def checked(self, options: object) -> Mapping[str, Any]:
+    def check_options(self, options: object) -> Mapping[str, Any]:
         """Return reset options; log unknown ones, as PettingZoo's conformance tests require.
 
         Raises:
@@ -421,37 +457,24 @@ class EpisodeSource:
             _log.warning("reset: unknown option %r is ignored; known are %s", key, known)
         return options
 
-    def seeded(self, seed: int | None) -> np.random.Generator:
-        """Return the random generator; a seed restarts it, and with it everything random.
-
-        Raises:
-            UserError: the seed is not a whole number, or negative.
-        """
-        if seed is not None or self._rng is None:
-            self._rng, _ = seeding.np_random(None if seed is None else whole_number("seed", seed, least=0, most=inf))
-            self._queue = []
-        return self._rng
-
     def begin(self, seed: int | None, options: Mapping[str, Any]) -> Episode:
         """Return the next episode.
 
         Raises:
             UserError: an option has an invalid value, or the rules pay for golden tests and the problem has none.
         """
-        rng = self.seeded(seed)
+        rng = self.draw.seed(seed)
         if options.get("problem") is not None:
             problem = of_type("reset option problem", options["problem"], Problem)
             require_golden_tests([problem], self._rules)
         elif options.get("problem_id") is not None:
             problem = self.problems.by_id(options["problem_id"])
         else:
-            if not self._queue:
-                self._queue = rng.permutation(len(self.problems)).tolist()
-            problem = self.problems[self._queue.pop()]
+            problem = self.problems[self.draw.next_position()]
         replays = of_type("reset option replay", options.get("replay", True), bool)
         return Episode(problem, int(rng.integers(2**63)), replays)
 
-    def replayed(self, episode: Episode) -> tuple[ValidCase, ...]:
+    def read_replays(self, episode: Episode) -> tuple[ValidCase, ...]:
         """Return the book's cases that the episode's next round replays."""
         if not episode.replays or self._rules.book.update is BookUpdate.OFF:
             return ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
 from codea1_env.facts.submissions import Role
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding, ValidCase, Verdict
+from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
 from codea1_env.judging.golden import run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
@@ -70,6 +70,11 @@ class Scored:
         """
         report = self.report
         cases = [case for suite in report.suites for case in suite.cases] if report is not None else []
+        verdict = None  # the first on the program and its tests that is not PASSED
+        if report is not None:
+            golden = Verdict.PASSED if report.golden_pass_rate in (None, 1.0) else Verdict.WRONG_ANSWER
+            verdicts = (report.verdict, *(case.verdict for case in cases), golden)
+            verdict = next((it.value for it in verdicts if it is not Verdict.PASSED), Verdict.PASSED.value)
         return {
             "problem_id": self.problem_id,
             "coder": self.coder,
@@ -77,18 +82,11 @@ class Scored:
             "masked_because": self.masked_because,
             "parts": {role: dict(terms) for role, terms in self.parts.items()},
             "loads": None if report is None else report.verdict.value,
-            "verdict": None if report is None else _verdict(report, cases).value,
+            "verdict": verdict,
             "golden_pass_rate": None if report is None else report.golden_pass_rate,
             "new_tests": len(cases),
             "passed_tests": sum(case.verdict is Verdict.PASSED for case in cases),
         }
-
-
-def _verdict(report: CandidateReport, cases: Iterable[CaseReport]) -> Verdict:
-    """Return the first verdict on a program and its tests that is not PASSED."""
-    golden = Verdict.PASSED if report.golden_pass_rate in (None, 1.0) else Verdict.WRONG_ANSWER
-    found = (report.verdict, *(case.verdict for case in cases), golden)
-    return next((verdict for verdict in found if verdict is not Verdict.PASSED), Verdict.PASSED)
 
 
 class Referee(Closing):
@@ -247,7 +245,7 @@ class Referee(Closing):
         problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
         to_run = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
-        found = run_golden(to_run, self.sandbox, self.rules.comparison)
+        findings = run_golden(to_run, self.sandbox, self.rules.comparison)
         return [
             GoldenFinding(None, None, Verdict.INTERNAL_ERROR, str(reply), "agent")
             if isinstance(reply, AgentUnavailable)
@@ -257,7 +255,7 @@ class Referee(Closing):
                 program=candidate.program,
                 n_own_tests=candidate.n_own_tests,
             )
-            for each, reply, candidate in zip(found, replies, read, strict=True)
+            for each, reply, candidate in zip(findings, replies, read, strict=True)
         ]
 
     def loaded_program(self, problem: Problem, reply: str) -> str | None:

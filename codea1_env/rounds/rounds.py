@@ -23,8 +23,7 @@ The owner of the Mistake Book reads it before the round (`Tree.replayed`) and wr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -129,7 +128,7 @@ class JudgedTree:
         """
         if self.report is None:
             return None
-        answered = tuple(report for n, report in enumerate(self.report.candidates) if not self._lacks_reply(n))
+        answered = tuple([report for n, report in enumerate(self.report.candidates) if not self._lacks_reply(n)])
         if not answered or any(report.has_internal_error for report in answered):
             return None
         return replace(self.report, candidates=answered)
@@ -138,7 +137,7 @@ class JudgedTree:
         """Whether the program is missing, or loads and a suite of its group is missing, which might have failed it."""
         loads = self.report is not None and self.report.candidates[candidate].loads
         replies = (self.programs[candidate], *(self.group_of(candidate) if loads else ()))
-        return any(map(is_unavailable, replies))
+        return any(isinstance(reply, AgentUnavailable) for reply in replies)
 
     def group_of(self, candidate: int) -> tuple[Tests, ...]:
         """Return the suites that a candidate ran, as they were submitted."""
@@ -151,21 +150,21 @@ class JudgedTree:
             number: the reward; nan if it is masked.
         """
         tree, suites = self.tree, self.suites
-        found = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)
+        numbers = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)
         for n, each in enumerate(self.rewards):
-            found[n, : len(each.testers)] = [number(reward) for reward in each.testers]
+            numbers[n, : len(each.testers)] = [number(reward) for reward in each.testers]
         if tree.suites_per is SuitesPer.PROBLEM:
             if self.report is not None:  # an invalid program is not evidence about a suite
-                found[[not each.loads for each in self.report.candidates]] = np.nan
-            found = mean_over_candidates(found)[np.newaxis]
+                numbers[[not each.loads for each in self.report.candidates]] = np.nan
+            numbers = mean_over_candidates(numbers)[np.newaxis]
         for g, group in enumerate(suites):
-            found[g, [m for m, reply in enumerate(group) if is_unavailable(reply)]] = np.nan
-        return found
+            numbers[g, [m for m, reply in enumerate(group) if isinstance(reply, AgentUnavailable)]] = np.nan
+        return numbers
 
     def why_masked(self, candidate: int) -> str:
         """Return why a reward of a candidate or of a suite of its group is nan; call it only if one is."""
         for reply in (self.programs[candidate], *self.group_of(candidate)):
-            if is_unavailable(reply):
+            if isinstance(reply, AgentUnavailable):
                 return str(reply) or "an agent was unavailable"
         if self.report is None:
             return self.failure
@@ -189,12 +188,8 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
         )
 
 
-def is_unavailable(reply: Program | Tests) -> bool:
-    """Whether a reply is missing."""
-    return isinstance(reply, AgentUnavailable)
-
-
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 _ROLES: tuple[Role, ...] = ("coder", "tester")
 
 
@@ -291,7 +286,10 @@ class Rounds:
             for tree, of_tree in zip(self.trees, replies, strict=True)
         ]
         early_checks = [
-            [CandidateCheck(Verdict.INTERNAL_ERROR, str(each)) if is_unavailable(each) else None for each in of_tree]
+            [
+                CandidateCheck(Verdict.INTERNAL_ERROR, str(each)) if isinstance(each, AgentUnavailable) else None
+                for each in of_tree
+            ]
             for of_tree in replies
         ]
         places = [
@@ -301,9 +299,10 @@ class Rounds:
             for n in range(tree.n_candidates)
             if early_checks[t][n] is None
         ]
-        checks = self._check([(self.trees[t].problem, read[t][n]) for t, n in places])
+        checks, failure = self._ask(self._judge.check, [(self.trees[t].problem, read[t][n]) for t, n in places])
         for (t, n), check in zip(places, checks, strict=True):
-            early_checks[t][n] = None if check.verdict is Verdict.PASSED else check
+            known = check or CandidateCheck(Verdict.INTERNAL_ERROR, failure)
+            early_checks[t][n] = None if known.verdict is Verdict.PASSED else known
         before, self._programs = self._programs, list(map(_Programs, replies, read, map(tuple, early_checks)))
         over = [t for t in range(len(self.trees)) if not any(self._sizes(t))]
         try:
@@ -361,21 +360,14 @@ class Rounds:
         """Judge and score trees with their (G, any number) suites, by position."""
         if not groups:
             return
-        duels = [self._duel(self.trees[t], self._read_programs()[t], suites) for t, suites in groups.items()]
-        reports: Sequence[ProblemReport | None]
-        failure = ""
-        try:
-            with self._time_judging():
-                reports = self._judge.judge(duels)
-        except SandboxError as error:
-            if not self._options.masks_sandbox_errors:
-                raise
-            reports, failure = [None] * len(duels), str(error)
+        programs = self._read_programs()
+        duels = [self._duel(self.trees[t], programs[t], suites) for t, suites in groups.items()]
+        reports, failure = self._ask(self._judge.judge, duels)
         for (t, suites), report in zip(groups.items(), reports, strict=True):
             rewards = score_group(report, self._judge.rules) if report is not None else ()
             judged = JudgedTree(
                 tree=self.trees[t],
-                programs=self._read_programs()[t].replies,
+                programs=programs[t].replies,
                 suites=tuple(map(tuple, suites)),
                 report=report,
                 rewards=rewards,
@@ -485,36 +477,27 @@ class Rounds:
         )
         return Turn(observation_of(tree.problem, 0, shown), info | sample, seed, t, n, m)
 
-    @contextmanager
-    def _time_judging(self) -> Iterator[None]:
+    def _ask(self, question: Callable[[list[_T]], Sequence[_U]], about: list[_T]) -> tuple[Sequence[_U | None], str]:
+        """Return what the judge says, or Nones and why the sandbox cannot be used if that is masked."""
         begun = time.perf_counter()
         try:
-            yield
-        finally:
-            self.judge_s += time.perf_counter() - begun
-
-    def _check(self, programs: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
-        try:
-            with self._time_judging():
-                return self._judge.check(programs)
+            return question(about), ""
         except SandboxError as error:
             if not self._options.masks_sandbox_errors:
                 raise
-            return [CandidateCheck(Verdict.INTERNAL_ERROR, str(error))] * len(programs)
+            return [None] * len(about), str(error)
+        finally:
+            self.judge_s += time.perf_counter() - begun
 
     def _duel(self, tree: Tree, read: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:
         rules = self._judge.rules
-        suites = [
-            tuple(
-                suite_of(reply if isinstance(reply, str) else "", tree.problem, rules.reading, rules.tests_per_suite)
-                if not isinstance(reply, Suite)
-                else reply
-                for reply in group
-            )
-            for group in groups
-        ]
-        shares_suites = tree.suites_per is SuitesPer.PROBLEM
-        suites = suites * tree.n_candidates if shares_suites else suites
+        suites = list[tuple[Suite, ...]]()
+        for group in groups:
+            texts = [reply if isinstance(reply, str | Suite) else "" for reply in group]
+            bounds = tree.problem, rules.reading, rules.tests_per_suite
+            suites.append(tuple([it if isinstance(it, Suite) else suite_of(it, *bounds) for it in texts]))
+        if shares_suites := tree.suites_per is SuitesPer.PROBLEM:
+            suites = suites * tree.n_candidates
         return Duel(
             tree.problem, read.candidates, tuple(suites), tree.replayed, shares_suites, early_checks=read.early_checks
         )

@@ -39,7 +39,7 @@ class CanonicalCalls:
     defaults: Mapping[str, str] = field(default_factory=dict)
     """By parameter, the source of those defaults of the solution that are literals."""
     passed_by_default: Mapping[str, str] = field(default_factory=dict)
-    """By parameter, what its default passes, as in `passed_by`."""
+    """By parameter, what its default passes, as in `passed_arguments`."""
     default_endings: tuple[str, ...] = ()
     """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
     same_input: Callable[[str], str] | None = None
@@ -79,10 +79,10 @@ class CanonicalCalls:
             return (self._positional(case.calls[0] if case.calls else case.expression),)
         if not record:
             return tuple(map(self._positional, case.calls))
-        found = dict.fromkeys(self._recorded(call.arguments) for call in record)
+        calls = dict.fromkeys(self._read_record(call.arguments) for call in record)
         if sees_arguments:
-            found.update(dict.fromkeys([*map(with_arguments, found)]))
-        return tuple(found)
+            calls.update(dict.fromkeys([*map(with_arguments, calls)]))
+        return tuple(calls)
 
     def _positional(self, call: str) -> str:
         """Return a call with literal arguments, whose keyword arguments are positional where the solution allows it."""
@@ -98,9 +98,9 @@ class CanonicalCalls:
         if isinstance(statement.value.func, ast.Call):  # a call of a returned function
             return call
         keywords = {keyword.arg or "**": keyword.value for keyword in statement.value.keywords}
-        return self._written(statement.value.args, keywords) if keywords or ends_with_default else call
+        return self._write(statement.value.args, keywords) if keywords or ends_with_default else call
 
-    def _recorded(self, arguments: bytes) -> str:
+    def _read_record(self, arguments: bytes) -> str:
         try:
             source = values.to_source(arguments)
         except values.Malformed:
@@ -125,12 +125,17 @@ class CanonicalCalls:
                     for name, value in zip(names, given, strict=True)
                     if isinstance(name, ast.Constant)
                 }
-                return self._written(args, keywords)
+                return self._write(args, keywords)
         return repr(arguments)
 
-    def _written(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
+    def _write(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
         """Return the shortest form of a call: omit arguments that equal a default, unless another argument follows."""
-        texts = [self._argument(each) for each in args]
+        texts = [
+            repr(self.same_input(each.value))
+            if self.same_input and isinstance(each, ast.Constant) and isinstance(each.value, str)
+            else ast.unparse(each)
+            for each in args
+        ]
         named = {name: ast.unparse(value) for name, value in keywords.items()}
         given = {**self.defaults, **named}
         for name in self.parameters[: len(args)]:
@@ -146,12 +151,6 @@ class CanonicalCalls:
         texts += [f"{name}={value}" for name, value in sorted(given.items()) if value != self.defaults.get(name)]
         return f"{self.entry_point}({', '.join(texts)})"
 
-    def _argument(self, argument: ast.expr) -> str:
-        match argument:
-            case ast.Constant(value=str() as text) if self.same_input:
-                return repr(self.same_input(text))
-        return ast.unparse(argument)
-
 
 _READ_AFTER = " and its arguments"
 _MAX_PARSED = 4096  # characters: keys that collide cost quadratic time
@@ -163,7 +162,7 @@ def with_arguments(call: str) -> str:
 
 
 @remembered_if_short
-def passed_by(call: str, canonical: CanonicalCalls | None) -> str:
+def passed_arguments(call: str, canonical: CanonicalCalls | None) -> str:
     """Return what a call passes to each parameter, with the defaults of those to which it passes nothing.
 
     Two calls pass the same if they differ in types only: `2.0` for 2 or True for 1, a tuple or a set for a list. An
@@ -256,13 +255,13 @@ def parameters_of(solution: str, entry_point: str) -> ast.arguments | None:
     except UnreadableError:
         return None
     name, method = read_entry_point(entry_point)
-    found = [node for node in ast.walk(tree_of_solution) if name in _names_bound(node)]
-    match found:
+    definitions = [node for node in ast.walk(tree_of_solution) if name in _names_bound(node)]
+    match definitions:
         case [ast.ClassDef(decorator_list=[], bases=[], keywords=[], body=body) as owner] if method:
             functions = [node for node in body if method in _names_bound(node)]
             return _without_self(_parameters_of(functions)) if owner in tree_of_solution.body else None
         case [function] if not method and function in tree_of_solution.body:
-            return _parameters_of(found)
+            return _parameters_of(definitions)
     return None
 
 
@@ -288,8 +287,8 @@ def fits(parameters: ast.arguments, arguments: bytes) -> bool:
     return not (too_many or unknown or filled & names or required - filled - names)
 
 
-def _parameters_of(found: Sequence[ast.AST]) -> ast.arguments | None:
-    match found:
+def _parameters_of(definitions: Sequence[ast.AST]) -> ast.arguments | None:
+    match definitions:
         case [ast.FunctionDef(decorator_list=[], args=parameters)]:
             return None if parameters.posonlyargs and parameters.kwarg else parameters
     return None
@@ -316,7 +315,7 @@ def _names_bound(node: ast.AST) -> Sequence[str]:
 
 
 def _literal(node: ast.expr) -> str | None:
-    """Return the source of a default as `_written` formats it; None if it is not a literal."""
+    """Return the source of a default as `_write` formats it; None if it is not a literal."""
     try:
         source = values.to_source(encoded_literal(node))
         return None if source is None else ast.unparse(parse(source.expression).body[0])

@@ -55,12 +55,12 @@ def count_tests(cases: Iterable[tuple[bool | None, bool, Verdict]], reasons: Ite
         cases: of each kept case, whether its prediction is right, whether the examples hold it, and its verdict.
         reasons: of the rejections. A corrected case is among them as a wrong prediction, so it counts once.
     """
-    found = Counter(reason.value for reason in reasons)
+    counts = Counter(reason.value for reason in reasons)
     for is_right, is_example, verdict in cases:
         if is_right is not False:
             judged = KILLING if verdict.is_failure else "passed" if verdict is Verdict.PASSED else "no_verdict"
-            found["stated_example" if is_example else judged] += 1
-    return found
+            counts["stated_example" if is_example else judged] += 1
+    return counts
 
 
 def funnel(counts: Mapping[str, int]) -> tuple[Stage, ...]:

@@ -231,41 +231,34 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
     The paper removes an entry that is passed in 3.3, and counts frequencies in A.3 and appendix D. The release does not
     count a replayed case that fails again.
     """
-    if change.is_replay:
-        return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
-        return _new_entry(change, arrival)
-    return _add_counts(entry, entry.frequency + change.n_failed, change.n_failed, change.n_failed + change.n_passed)
-
-
-def _add_counts(entry: BookEntry, frequency: int, n_failed: int, n_evaluated: int) -> BookEntry:
-    """Return an entry with another frequency, after further evaluations."""
+        return None if change.is_replay or change.failure is None else _make_entry(change, change.failure, arrival)
+    frequency, last_replayed_round = entry.frequency, entry.last_replayed_round
+    if not change.is_replay:
+        frequency += change.n_failed
+    elif change.is_denied or (rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed):
+        return None
+    else:
+        last_replayed_round = arrival.round
+        if rules.update is BookUpdate.RELEASE:
+            frequency = max(0, frequency - change.n_passed)
+        if rules.count_replay_failures:
+            frequency += change.n_failed
+        if frequency == 0:
+            return None
     return replace(
         entry,
         frequency=min(frequency, MAX_COUNT),
-        n_failed=min(entry.n_failed + n_failed, MAX_COUNT),
-        n_evaluated=min(entry.n_evaluated + n_evaluated, MAX_COUNT),
+        n_failed=min(entry.n_failed + change.n_failed, MAX_COUNT),
+        n_evaluated=min(entry.n_evaluated + change.n_failed + change.n_passed, MAX_COUNT),
+        last_replayed_round=last_replayed_round,
     )
 
 
-def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_number: int) -> BookEntry | None:
-    frequency = entry.frequency
-    if change.is_denied or (rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed):
-        return None
-    if rules.update is BookUpdate.RELEASE:
-        frequency = max(0, frequency - change.n_passed)
-    if rules.count_replay_failures:
-        frequency += change.n_failed
-    if frequency == 0:
-        return None
-    tried = replace(entry, last_replayed_round=round_number)
-    return _add_counts(tried, frequency, change.n_failed, change.n_failed + change.n_passed)
-
-
-def _new_entry(change: BookChange, arrival: Arrival) -> BookEntry | None:
-    failure = change.failure
-    if failure is None:
-        return None
+def _make_entry(change: BookChange, failure: Failure, arrival: Arrival) -> BookEntry:
+    origin = replace(
+        arrival.provenance, program_sha256=failure.program_sha256, verdict=failure.verdict, actual=failure.actual
+    )
     return BookEntry(
         key=change.key,
         direct=change.direct,
@@ -275,9 +268,7 @@ def _new_entry(change: BookChange, arrival: Arrival) -> BookEntry | None:
         added_round=arrival.round,
         last_replayed_round=0,
         sequence=arrival.sequence,
-        provenance=replace(
-            arrival.provenance, program_sha256=failure.program_sha256, verdict=failure.verdict, actual=failure.actual
-        ),
+        provenance=origin,
     )
 
 

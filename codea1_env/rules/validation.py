@@ -29,7 +29,13 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, passed_by, with_arguments
+from codea1_env.rules.canonical_calls import (
+    CanonicalCalls,
+    calls_of,
+    may_see_arguments,
+    passed_arguments,
+    with_arguments,
+)
 from codea1_env.rules.reading.direct_calls import calls_in
 from codea1_env.rules.reading.frameworks import RAISES
 from codea1_env.rules.reading.in_place import called_in_place
@@ -66,19 +72,15 @@ def stated_answers(
     ]
     answers: dict[str, bytes | None] = {}
     for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value
-        calls = _calls_of_example(case, entry_point, canonical, forms)
+        if case.direct or not forms.in_place:
+            calls = calls_of(case, canonical) or calls_in(case.expression, entry_point)
+        else:
+            in_place = replace(case, calls=called_in_place(case.expression, entry_point))
+            calls = calls_of(in_place, canonical)
+            calls += tuple(map(with_arguments, calls))
         answer = case.predicted if case.direct or calls == (case.expression,) else None
-        answers.update((passed_by(call, canonical), answer) for call in calls)
+        answers.update([(passed_arguments(call, canonical), answer) for call in calls])
     return answers
-
-
-def _calls_of_example(
-    case: TestCase, entry_point: str, canonical: CanonicalCalls | None, forms: CallForms
-) -> tuple[str, ...]:
-    if case.direct or not forms.in_place:
-        return calls_of(case, canonical) or calls_in(case.expression, entry_point)
-    found = calls_of(replace(case, calls=called_in_place(case.expression, entry_point)), canonical)
-    return (*found, *map(with_arguments, found))
 
 
 def is_stated(case: TestCase, calls: Sequence[str], value: bytes, rules: SuiteRules) -> bool:
@@ -96,7 +98,7 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, rules: SuiteRu
     if case.direct:  # what a call passes takes longer to see than whether an example has this value
         same = partial(values.equal, value, rel_tol=_REL_TOL, nan_equal=True)
         stated = {passed: answer for passed, answer in stated.items() if answer is None or same(answer)}
-    return bool(calls and stated) and stated.keys() >= {passed_by(call, rules.canonical) for call in calls}
+    return bool(calls and stated) and stated.keys() >= {passed_arguments(call, rules.canonical) for call in calls}
 
 
 _REL_TOL = 1e-6  # statements round
@@ -275,10 +277,6 @@ def _duplicates(
     equalities_first: bool,
 ) -> Iterator[int]:
     """Yield the positions of confirmed cases whose calls others make; direct cases and equalities are kept first."""
-
-    def rank(position: int) -> int:
-        return int(equalities_first and cases[position].prediction == "True")
-
     called = set[str]()
     others = []
     for position, reason in enumerate(reasons):
@@ -291,7 +289,7 @@ def _duplicates(
         else:
             called.add(call)
     texts = set[tuple[str, tuple[str, ...], bytes | None]]()
-    for position in sorted(others, key=rank):
+    for position in sorted(others, key=lambda it: equalities_first and cases[it].prediction == "True"):
         case, calls = cases[position], calls_of_cases[position]
         text = case.expression, case.imports, evidence[position].first.value
         if called.issuperset(calls) if calls else text in texts:

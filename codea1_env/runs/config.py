@@ -65,14 +65,14 @@ class RunConfig(BaseModel):
 
         The number of episodes may grow. Versions and the path of the problems may change, but not their contents.
         """
-        found = changes_between(
+        changes = changes_between(
             self.model_dump(mode="json"),
             requested.model_dump(mode="json"),
             may_change=lambda name: name.partition(".")[0] in _MAY_CHANGE,
         )
         if requested.episodes < self.episodes:
-            found += (f"episodes was {self.episodes}, now {requested.episodes}",)
-        return found
+            changes += (f"episodes was {self.episodes}, now {requested.episodes}",)
+        return changes
 
 
 def problems_digest(problems: ProblemSet) -> str:
@@ -120,7 +120,7 @@ def changes_between(
     """
     mine, other = flat(stored), flat(requested)
     return tuple(
-        f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
+        f"{name} was {_text_of(mine.get(name))}, now {_text_of(other.get(name))}"
         for name in dict.fromkeys((*mine, *other))
         if mine.get(name) != other.get(name) and not may_change(name)
     )
@@ -128,14 +128,14 @@ def changes_between(
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the values of nested tables by dotted name."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{key}.")
+            settings |= flat(value, f"{prefix}{key}.")
         else:
-            found[prefix + key] = value
-    return found
+            settings[prefix + key] = value
+    return settings
 
 
-def _shown(value: object) -> str:
+def _text_of(value: object) -> str:
     return "unset" if value is None else str(value)

@@ -63,7 +63,7 @@ class RunFolder(Closing):
         path = out if out is not None else unused_folder(root, now)
         advice = f"choose another folder, or continue its run with --resume {path}"
         folder = cls(path, config, Journal.begin(path, _EPISODES, advice))
-        with folder.closed_on_error():
+        with folder.close_on_error():
             folder._store_config()
         return folder
 
@@ -77,7 +77,7 @@ class RunFolder(Closing):
                 judge has judged its episodes.
         """
         folder = cls(path, stored_config(path), Journal(path, _EPISODES))
-        with folder.closed_on_error():  # under the lock: no other process can be writing a line
+        with folder.close_on_error():  # under the lock: no other process can be writing a line
             for record in iter_episodes(path):
                 require_this_judge(record.judge_version, path, "begin a new run")
                 folder.n_episodes += 1

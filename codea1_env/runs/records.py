@@ -210,14 +210,14 @@ class RewardPartRecord(_Record):
     weight: _Number
 
 
-def _known(value: object) -> object:
+def _drop_nan(value: object) -> object:
     return None if isinstance(value, float) and isnan(value) else value
 
 
 class RewardRecord(_Record):
     """A reward and its terms; it is their weighted sum."""
 
-    value: Annotated[_Number | None, BeforeValidator(_known)]
+    value: Annotated[_Number | None, BeforeValidator(_drop_nan)]
     """null if masked: the sandbox failed, or nothing was tested and the rules mask that."""
     parts: tuple[RewardPartRecord, ...]
 

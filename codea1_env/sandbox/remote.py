@@ -90,7 +90,7 @@ class Service:
         wait_s, n_failed = 0.1, 0
         while True:
             try:
-                status, found = self._once(method, path, body, min(silent_s, self._timeout_s))
+                status, received = self._once(method, path, body, min(silent_s, self._timeout_s))
             except (OSError, http.client.HTTPException) as error:
                 n_failed += 1
                 if n_failed == _TRIES:
@@ -99,9 +99,9 @@ class Service:
                     ) from error
                 continue
             if status == HTTPStatus.OK:
-                return found
+                return received
             if status not in _WAYS_TO_WAIT or time.monotonic() + wait_s > end:
-                raise self._failure(status, found)
+                raise self._failure(status, received)
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
@@ -120,16 +120,16 @@ class Service:
             connection.close()
 
     def _body_of(self, response: http.client.HTTPResponse, end: float) -> bytes:
-        found = bytearray()
+        content = bytearray()
         while part := response.read1(1 << 20):
-            found += part
-            if len(found) > LARGEST_ANSWER_BYTES:
+            content += part
+            if len(content) > LARGEST_ANSWER_BYTES:
                 raise TooLarge(f"{self.url} answers with more than {LARGEST_ANSWER_BYTES} bytes")
             if time.monotonic() > end:
                 raise TimeoutError("its answer did not end in time")
         if response.length:
-            raise http.client.IncompleteRead(bytes(found[:100]), response.length)
-        return bytes(found)
+            raise http.client.IncompleteRead(bytes(content[:100]), response.length)
+        return bytes(content)
 
     def _failure(self, status: int, body: bytes) -> Exception:
         said = without(body.decode("utf-8", "replace"), secret_in(self._token_env))
@@ -187,7 +187,7 @@ class RemoteSandbox(Closing):
             first, second = (
                 self._reports([replace(job, calls=calls)]) for calls in (job.calls[:half], job.calls[half:])
             )
-            return [_joined(*first, *second)]
+            return [_join_reports(*first, *second)]
         except BrokenInput as error:
             raise SandboxError(f"{self.name} did not return valid reports: {error}") from error
         if [len(report.outcomes) for report in reports] != [len(job.calls) for job in jobs]:
@@ -198,7 +198,7 @@ class RemoteSandbox(Closing):
         """Nothing to end: no connection stays open."""
 
 
-def _joined(first: JobReport, second: JobReport) -> JobReport:
+def _join_reports(first: JobReport, second: JobReport) -> JobReport:
     """Return the report of a job of which two processes ran a part of the calls each."""
     return replace(
         first,

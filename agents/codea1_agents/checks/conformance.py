@@ -15,7 +15,7 @@ from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, c
 from codea1_agents.play.named_agent import is_text, no_text
 from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
-from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, done_within, too_late
+from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, too_late, wait_within
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.rounds.referee import Referee
@@ -175,7 +175,7 @@ class _AgentTests:
         if self._limit_s is None:
             return function(*arguments)
         done = self._thread.submit(function, *arguments)
-        if not done_within(done, n_replies * self._limit_s):
+        if not wait_within(done, n_replies * self._limit_s):
             self._gave_up = True
             raise too_late("the agent", self._limit_s)
         return done.result()

@@ -16,7 +16,7 @@ from codea1_agents.cli.progress import Progress
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UnknownName
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 
 Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
 
@@ -84,7 +84,7 @@ def case_cells(problem_id: str, test: str, width: int) -> tuple[str, str]:
         width: of the page, in columns.
     """
     most = width // 4
-    return shortened(problem_id, most), re.sub(rf"[^\W\d]\w{{{most},}}", lambda name: shortened(name[0], most), test)
+    return shorten(problem_id, most), re.sub(rf"[^\W\d]\w{{{most},}}", lambda name: shorten(name[0], most), test)
 
 
 def _cells(stored: StoredEntry, width: int) -> tuple[str, ...]:

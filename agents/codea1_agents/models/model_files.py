@@ -14,7 +14,7 @@ from typing import Any
 from codea1_agents.models.gguf_files import ENDING, convert_gguf, digest_of_file, read_source
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError, extra_needed
 from codea1_env.records.file_errors import file_errors
-from codea1_env.records.locks import locked
+from codea1_env.records.locks import hold_lock
 from codea1_env.records.whole_files import cache_folder, new_folder, require_folder
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -84,7 +84,7 @@ def model_folder(name: str) -> Path:
     with file_errors(file):
         place = cache_folder("gguf") / f"{digest_of_file(file)[:32]}-{_CONVERSION}"
     if read_source(place) is None:
-        with writing_errors(place), locked(place.with_suffix(".lock")):
+        with writing_errors(place), hold_lock(place.with_suffix(".lock")):
             if read_source(place) is None:
                 with new_folder(place) as draft, loading_errors(f"model {name!r}"), no_progress_bars():
                     convert_gguf(file, draft)

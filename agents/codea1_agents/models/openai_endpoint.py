@@ -33,7 +33,7 @@ from codea1_agents.models.openai_connection import (
 )
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
-from codea1_env.agent.threads import awaited, ended_calls
+from codea1_env.agent.threads import await_result, ended_calls
 from codea1_env.errors import AgentUnavailable, UserError, message_of, of_type, one_of
 
 _SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "lacks this model or path"}
@@ -128,7 +128,7 @@ class OpenAIAgent(CompletionAgent):
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply, as `act` does, in any event loop."""
-        completion: Completion = await awaited(self._connection.loop.submit(self._completed, observation, info))
+        completion: Completion = await await_result(self._connection.loop.submit(self._completed, observation, info))
         return completion.text
 
     def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:

@@ -22,7 +22,7 @@ from codea1_agents.interrupts import handled_signals
 from codea1_agents.play.games import RunSettings
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
-from codea1_env.agent.threads import CLOSE_TIMEOUT_S, CallThread, LoopThread, awaited, too_late
+from codea1_env.agent.threads import CLOSE_TIMEOUT_S, CallThread, LoopThread, await_result, too_late
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.plugins import resolve
 from codea1_env.rounds.rounds import Turn
@@ -214,7 +214,7 @@ class GameAgent:
         Raises:
             AgentUnavailable: the call took longer than the limit, and was given up.
         """
-        waiting = awaited(call)
+        waiting = await_result(call)
         try:
             await asyncio.wait([waiting], timeout=limit_s)
             if not waiting.done():
@@ -262,7 +262,7 @@ class _AsyncAgent(GameAgent):
     async def _leave_if_blocked(self) -> None:
         """Let the next call start another loop if this one does not run, because a coroutine in it never awaits."""
         loop = self._loop
-        answer = awaited(loop.submit(lambda: None))
+        answer = await_result(loop.submit(lambda: None))
         await asyncio.wait([answer], timeout=_BLOCKED_S)
         if answer.cancel() and self._loop is loop:
             self._loop = LoopThread(self.agent.name)

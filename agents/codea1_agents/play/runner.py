@@ -41,7 +41,7 @@ from codea1_agents.play.slots import EnvSlot, TimedSandbox
 from codea1_agents.play.summary import Summary, Tally
 from codea1_env import code_a1_v0
 from codea1_env.agent import AgentContext, AgentSpec
-from codea1_env.agent.threads import CLOSE_TIMEOUT_S, SIGNALS_S, LoopThread, awaited
+from codea1_env.agent.threads import CLOSE_TIMEOUT_S, SIGNALS_S, LoopThread, await_result
 from codea1_env.book.store import MistakeBook
 from codea1_env.code_a1_v0 import CODER, TESTER
 from codea1_env.errors import AgentUnavailable
@@ -282,7 +282,7 @@ class _Run:
 
 async def _close(agents: Sequence[GameAgent], slots: Sequence[EnvSlot]) -> None:
     """Close the agents, and wait a while for judging in progress."""
-    judging = [awaited(slot.end()) for slot in slots]
+    judging = [await_result(slot.end()) for slot in slots]
     closing = asyncio.gather(*(agent.close() for agent in agents), return_exceptions=True)
     if judging:
         await asyncio.wait(judging, timeout=CLOSE_TIMEOUT_S)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from codea1_env.agent.threads import CallThread, awaited
+from codea1_env.agent.threads import CallThread, await_result
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox import Closing, Guarantee, Job, JobReport, Sandbox
 
@@ -41,7 +41,7 @@ class SharedLock:
     async def __aenter__(self) -> None:
         taken = self._waiting.submit(self._lock.acquire)
         try:
-            await awaited(taken)
+            await await_result(taken)
         except asyncio.CancelledError:
             taken.add_done_callback(self._give_back)
             raise
@@ -112,7 +112,7 @@ class EnvSlot:
 
     async def judge(self, function: Callable[..., _T], *arguments: object) -> _T:
         """Call a function of the environment in this slot's thread, while no other one reads replies or judges."""
-        return await awaited(self._thread.submit(self._locked, function, *arguments))
+        return await await_result(self._thread.submit(self._locked, function, *arguments))
 
     def end(self) -> Future[None]:
         """Make all judging fail at its next call of the sandbox; return a future of the end of this slot's thread."""

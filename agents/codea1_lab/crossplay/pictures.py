@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from codea1_agents.evaluation.canvas import canvas
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 from codea1_lab.crossplay.results import SHOWN, TITLES, Findings
 from codea1_lab.games.pictures import draw_matrix
 
@@ -23,7 +23,7 @@ def draw_findings(findings: Findings, mode: str, path: Path) -> None:
         UserError: the file cannot be written.
     """
     play, game = findings.play, findings.games[mode]
-    coders, testers = ([shortened(name, _MOST_SHOWN) for name in names] for names in (play.coders, play.testers))
+    coders, testers = ([shorten(name, _MOST_SHOWN) for name in names] for names in (play.coders, play.testers))
     framed = [(i, j) for i in game.equilibrium.row_support for j in game.equilibrium.column_support] if game else []
     n_rows = -(-len(SHOWN[mode]) // _MAPS_PER_ROW)
     size = (_MAPS_PER_ROW * (1.8 + 0.5 * len(testers)), n_rows * (1.6 + 0.34 * len(coders)))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from codea1_agents.statistics import Estimate, estimate_document, json_number
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.rendering import shortened
+from codea1_env.rendering import shorten
 from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, Grid, grid_of
 from codea1_lab.crossplay.game import EmpiricalGame, Reversal, empirical_game, reversals
 from codea1_lab.crossplay.ratings import Ratings, ratings_of
@@ -96,7 +96,7 @@ class Findings:
         yield f"Nash equilibrium: {self._equilibrium(self.games['on_policy'])}"
         yield f"Ratings: 400 points are odds of 10, off by at most {self.ratings.misfit:.2f} of a pair's games."
         if self.reversals:
-            names = {key: shortened(name, _LONGEST) for key, name in self._reversal(self.reversals[0]).items()}
+            names = {key: shorten(name, _LONGEST) for key, name in self._reversal(self.reversals[0]).items()}
             yield (
                 f"{names['first']} is ahead of {names['second']} against {names['against_first']}, and behind it"
                 f" against {names['against_second']} ({len(self.reversals)} such beyond chance)."
@@ -116,13 +116,13 @@ class Findings:
             for n, name in enumerate(names):
                 right = cell_text(self.right[n]) if role == "coder" else ""
                 chance = f"{choices[n].chance.mean:.2f}" if choices else ""
-                yield role, shortened(name, _LONGEST), right, cell_text(ratings[n], 0), chance
+                yield role, shorten(name, _LONGEST), right, cell_text(ratings[n], 0), chance
 
     def matrix(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
         """Yield the testers' names, and one row per coder: its name and the texts of its cells."""
-        yield "coder \\ tester", *(shortened(name, _LONGEST) for name in self.play.testers)
+        yield "coder \\ tester", *(shorten(name, _LONGEST) for name in self.play.testers)
         for name, line in zip(self.play.coders, self.grids[mode][figure], strict=True):
-            yield shortened(name, _LONGEST), *(cell_text(each) for each in line)
+            yield shorten(name, _LONGEST), *(cell_text(each) for each in line)
 
     def _mode(self, mode: str) -> dict[str, Any]:
         cells: Cells = getattr(self.play, mode)
@@ -189,8 +189,8 @@ def _grid_document(grid: Grid) -> dict[str, Any]:
 
 def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
     if len(support) == 1:
-        return shortened(names[support[0]], _LONGEST)
-    return " + ".join(f"{strategy[n]:.2f} {shortened(names[n], _LONGEST)}" for n in support)
+        return shorten(names[support[0]], _LONGEST)
+    return " + ".join(f"{strategy[n]:.2f} {shorten(names[n], _LONGEST)}" for n in support)
 
 
 def _plain(values: Any) -> Any:

@@ -19,7 +19,7 @@ from codea1_agents.statistics import known_mean
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, Tree, Turn, is_unavailable
+from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, Tree, Turn
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Sandbox
 from codea1_lab.crossplay.cells import (
@@ -189,7 +189,7 @@ class _Session:
 
     def _figures(self, tree: JudgedTree, n: int, is_right: bool | None) -> GameFigures | None:
         assert tree.report is not None
-        if any(map(is_unavailable, tree.suites[n])):
+        if any(isinstance(reply, AgentUnavailable) for reply in tree.suites[n]):
             return None
         return figures_of(tree.report.candidates[n], self._referee.rules, is_right=is_right)
 
@@ -200,7 +200,7 @@ def _by_key(turns: Sequence[Turn], replies: Sequence[Reply]) -> dict[_Key, Reply
 
 def _replies_of(player: Player, turns: Sequence[Turn]) -> list[Reply]:
     replies = player.agent.replies(turns)
-    if len(replies) > 1 and all(map(is_unavailable, replies)):
+    if len(replies) > 1 and all(isinstance(reply, AgentUnavailable) for reply in replies):
         raise AgentUnavailable(f"{player.name}: {replies[0]}")
     return replies
 
@@ -208,7 +208,9 @@ def _replies_of(player: Player, turns: Sequence[Turn]) -> list[Reply]:
 def _has_transfer_game(tree: JudgedTree, n: int) -> bool:
     """Whether a program ran stored suites, or loses without one because it does not load."""
     assert tree.report is not None
-    return bool(tree.suites[n]) or not (is_unavailable(tree.programs[n]) or tree.report.candidates[n].loads)
+    return bool(tree.suites[n]) or not (
+        isinstance(tree.programs[n], AgentUnavailable) or tree.report.candidates[n].loads
+    )
 
 
 def _share(flags: Iterable[bool | None]) -> float:

@@ -20,7 +20,7 @@ from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
-from codea1_env.records.locks import hold_folder, locked
+from codea1_env.records.locks import hold_folder, hold_lock
 from codea1_env.records.whole_files import new_folder, remove_folder, write_whole_folder
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.experiments.declaration import Experiment, Pretraining
@@ -146,7 +146,7 @@ def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
     if experiment.model:
         return Path(experiment.model.folder).resolve()
     place = folder / "bases" / f"base-{seed}"
-    with locked(folder / "bases" / f".base-{seed}.lock"):
+    with hold_lock(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
             write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
     return place

@@ -31,7 +31,7 @@ from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import BROKEN_HARNESS, LOADED_TOO_OFTEN, SLEPT, Call, Job, JobReport, Place
 from codea1_env.sandbox.local.process import Process, Sleep, Spending, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
-from codea1_env.sandbox.local.relay import Misled, Relay
+from codea1_env.sandbox.local.relay import Relay, WrongForesight
 from codea1_env.sandbox.wire import APPLY, LOAD, UNEXPECTED, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
@@ -67,7 +67,7 @@ class Turn(IntEnum):
     HARNESS = auto()
 
 
-class Said(IntEnum):
+class FrameKind(IntEnum):
     """What a frame is about."""
 
     LOADED = auto()
@@ -178,7 +178,10 @@ class Execution:
         if process.abandoned or self.is_done:
             return
         self._last_use_s = process.measured_use_s(notice.cpu_us)
-        if notice.status == _NO_PROCESS or _was_killed_by_others(process, notice):
+        is_killed = WIFSIGNALED(notice.status) and WTERMSIG(notice.status) == signal.SIGKILL
+        # By the system, which is short of memory, or by another user.
+        is_killed = is_killed and not process.worker.jobs_can_kill_themselves
+        if notice.status == _NO_PROCESS or (is_killed and not _has_used_all_its_time(process, notice)):
             self.is_starved = True
         else:
             self._on_end(process, notice)
@@ -222,7 +225,8 @@ class Execution:
     def _take(self, process: Process, frame: Frame) -> None:
         """Do what follows from a frame."""
         is_program = process is self._program
-        step = _TRANSITIONS.get((self._stage, self._turn, _said(frame)))
+        kind = _KIND_BY_TAG.get(frame.tag) or _KIND_BY_CALL.get(frame.call, FrameKind.ANSWER)
+        step = _TRANSITIONS.get((self._stage, self._turn, kind))
         if step is None or is_program is not (self._turn is Turn.PROGRAM):
             raise WireError(UNEXPECTED)
         if not is_program and self._has_unexpected_bytes():
@@ -230,7 +234,7 @@ class Execution:
             return
         try:
             step(self, frame)
-        except Misled:
+        except WrongForesight:
             self.is_misled = True
 
     def _ignores(self, process: Process) -> bool:
@@ -250,10 +254,10 @@ class Execution:
         """Process the answers to the next direct calls, as long as they are values, as most frames are."""
         direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
         one_by_one = self._calls_come_singly or self.job.isolates_calls
-        found = self._program.values((direct[0],) if one_by_one else direct)
-        if not found.payloads:
+        values = self._program.values((direct[0],) if one_by_one else direct)
+        if not values.payloads:
             return
-        for payload, seconds in zip(found.payloads, self._program.begin_after_all(found.cpu_us), strict=True):
+        for payload, seconds in zip(values.payloads, self._program.begin_after_all(values.cpu_us), strict=True):
             outcome = as_value(payload)
             index = direct.popleft()
             outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()
@@ -269,7 +273,8 @@ class Execution:
         self._go_on()
 
     def _take_load(self, frame: Frame) -> None:
-        outcome = self._within_time(self._program, frame, _of_loading(frame))
+        loading = _NULL if frame.tag == Tag.LOADED else _failure(as_outcome(frame))
+        outcome = self._within_time(self._program, frame, loading)
         if outcome.kind is not OutcomeKind.VALUE:
             self._end_activity(outcome)
             return
@@ -368,7 +373,7 @@ class Execution:
             len(self._direct) + len(self._indirect) + 1,
             role="program",
             **self._sources(),
-            calls=() if self._calls_come_singly else numbered(job.calls, self._next(self._direct)),
+            calls=() if self._calls_come_singly else number_calls(job.calls, self._next(self._direct)),
             serve=bool(self._indirect) or self._calls_come_singly,
             changes=not job.harness.is_trusted,
             items_s=job.limits.cpu_s * _ITEMS_SHARE,
@@ -408,7 +413,7 @@ class Execution:
             role="harness",
             source=plain(job.harness.source),
             trusted=job.harness.is_trusted,
-            records=[[*map(_recorded, record)] for record in job.harness.records],
+            records=[[*map(_record_fields, record)] for record in job.harness.records],
             words=job.script is not None,
             expected=[*self._expected],
             calls=[(index, plain(call.expression), [*map(plain, call.imports)]) for index, call in calls],
@@ -430,7 +435,7 @@ class Execution:
     def _next_stage(self) -> None:
         if self._direct:
             if self._calls_come_singly:
-                ((index, call),) = numbered(self.job.calls, (self._direct[0],))
+                ((index, call),) = number_calls(self.job.calls, (self._direct[0],))
                 is_last = len(self._direct) == 1 and not self._indirect
                 self._program.send(Tag.CALL, index, marshal.dumps((call, not is_last)))
             return
@@ -501,24 +506,20 @@ class Execution:
         self._harness = None
 
 
-_TRANSITIONS: Mapping[tuple[Stage, Turn, Said], Callable[[Execution, Frame], None]] = {
+_TRANSITIONS: Mapping[tuple[Stage, Turn, FrameKind], Callable[[Execution, Frame], None]] = {
     # Each comment says where it leads to, if all goes well.
-    (Stage.LOADING, Turn.PROGRAM, Said.LOADED): Execution._take_load,  # DIRECT
-    (Stage.DIRECT, Turn.PROGRAM, Said.ANSWER): Execution._take_answer,  # after the last one HARNESS_LOADING or DONE
-    (Stage.HARNESS_LOADING, Turn.HARNESS, Said.LOADED): Execution._take_harness_load,  # HARNESS
-    (Stage.HARNESS_LOADING, Turn.HARNESS, Said.CALLS): Execution._take_call,  # the program's turn
-    (Stage.HARNESS_LOADING, Turn.PROGRAM, Said.APPLIED): Execution._take_applied,  # the harness's turn
-    (Stage.HARNESS, Turn.HARNESS, Said.CALLS): Execution._take_call,  # the program's turn
-    (Stage.HARNESS, Turn.PROGRAM, Said.APPLIED): Execution._take_applied,  # the harness's turn
-    (Stage.HARNESS, Turn.HARNESS, Said.LEAVES): Execution._take_leftover,
-    (Stage.HARNESS, Turn.HARNESS, Said.ANSWER): Execution._take_result,  # after the last one DONE
+    (Stage.LOADING, Turn.PROGRAM, FrameKind.LOADED): Execution._take_load,  # DIRECT
+    (Stage.DIRECT, Turn.PROGRAM, FrameKind.ANSWER): Execution._take_answer,  # at last HARNESS_LOADING or DONE
+    (Stage.HARNESS_LOADING, Turn.HARNESS, FrameKind.LOADED): Execution._take_harness_load,  # HARNESS
+    (Stage.HARNESS_LOADING, Turn.HARNESS, FrameKind.CALLS): Execution._take_call,  # the program's turn
+    (Stage.HARNESS_LOADING, Turn.PROGRAM, FrameKind.APPLIED): Execution._take_applied,  # the harness's turn
+    (Stage.HARNESS, Turn.HARNESS, FrameKind.CALLS): Execution._take_call,  # the program's turn
+    (Stage.HARNESS, Turn.PROGRAM, FrameKind.APPLIED): Execution._take_applied,  # the harness's turn
+    (Stage.HARNESS, Turn.HARNESS, FrameKind.LEAVES): Execution._take_leftover,
+    (Stage.HARNESS, Turn.HARNESS, FrameKind.ANSWER): Execution._take_result,  # after the last one DONE
 }
-_SAID_BY_TAG = {Tag.APPLY: Said.CALLS, Tag.AHEAD: Said.LEAVES}
-_SAID_BY_CALL = {LOAD: Said.LOADED, APPLY: Said.APPLIED}
-
-
-def _said(frame: Frame) -> Said:
-    return _SAID_BY_TAG.get(frame.tag) or _SAID_BY_CALL.get(frame.call, Said.ANSWER)
+_KIND_BY_TAG = {Tag.APPLY: FrameKind.CALLS, Tag.AHEAD: FrameKind.LEAVES}
+_KIND_BY_CALL = {LOAD: FrameKind.LOADED, APPLY: FrameKind.APPLIED}
 
 
 def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
@@ -527,7 +528,7 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
 
 
-def numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
+def number_calls(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
     """Return each direct call as (index, expression or encoded arguments)."""
     chosen = [calls[index] for index in indices]
     texts = [call.arguments or call.expression for call in chosen]
@@ -543,10 +544,6 @@ def _positions(places: Sequence[Place], wanted: Place) -> deque[int]:
     return deque([position for position, place in enumerate(places) if place is wanted] if n else ())
 
 
-def _of_loading(frame: Frame) -> Outcome:
-    return _NULL if frame.tag == Tag.LOADED else _failure(as_outcome(frame))
-
-
 def _failure(outcome: Outcome) -> Outcome:
     """Return the outcome of a failed load; a VALUE frame is not a valid answer to loading."""
     if outcome.kind is OutcomeKind.VALUE:
@@ -554,7 +551,7 @@ def _failure(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _recorded(call: EntryPointCall) -> tuple[bytes, bytes, bool, bytes]:
+def _record_fields(call: EntryPointCall) -> tuple[bytes, bytes, bool, bytes]:
     """Return the fields of an `inside.changes.Recorded`."""
     answer = call.answer or _NOT_RUN
     return call.arguments, answer.value or answer.items or b"", answer.value is None, answer.arguments or b""
@@ -567,12 +564,6 @@ def plain(text: str) -> str:
 
 def _time_limit(message: str) -> Outcome:
     return Outcome(OutcomeKind.TIME_LIMIT, message=message)
-
-
-def _was_killed_by_others(process: Process, notice: Notice) -> bool:
-    """Return whether the system (short of memory) or another user has killed the process."""
-    killed = WIFSIGNALED(notice.status) and WTERMSIG(notice.status) == signal.SIGKILL
-    return killed and not process.worker.jobs_can_kill_themselves and not _has_used_all_its_time(process, notice)
 
 
 def _has_used_all_its_time(process: Process, notice: Notice) -> bool:

@@ -67,21 +67,16 @@ _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
 @lru_cache(maxsize=4096)
 def may_see_calls(program: str) -> bool:
     """Return whether a program might read the calls that its process holds, as far as its syntax shows."""
-    if _has_harmless_words(program):  # as most have, so that they need not be parsed
-        return False
+    # Python reads some other letters as if they were ASCII.
+    if program.isascii() and "__" not in program:
+        words = _WORD.findall(program)
+        if _WATCHED.isdisjoint([word.strip("_") for word in words]) and _private_names().isdisjoint(words):
+            return False  # as of most, so that they need not be parsed: no word, whatever it means, is watched for
     try:
         tree = parse(program, TextBudget(_PARSING_US))
     except UnreadableError as error:
         return error.reason is RejectionReason.TOO_LONG  # else it does not load
     return any(_READERS[type(node)](node) for node in ast.walk(tree) if type(node) in _READERS)
-
-
-def _has_harmless_words(program: str) -> bool:
-    """Return whether no word of a text, whatever it means there, is one for which the readers below look."""
-    if not program.isascii() or "__" in program:  # Python reads some other letters as if they were ASCII
-        return False
-    words = _WORD.findall(program)
-    return _WATCHED.isdisjoint(word.strip("_") for word in words) and _private_names().isdisjoint(words)
 
 
 @cache
@@ -91,17 +86,9 @@ def _private_names() -> frozenset[str]:
     return frozenset(name for name in names if name[0] == "_" and name[:2] != "__")
 
 
-def _import(node: ast.Import) -> bool:
-    return any(alias.name not in _MODULES for alias in node.names)
-
-
 def _import_from(node: ast.ImportFrom) -> bool:
     names = [alias.name for alias in node.names]
     return bool(node.level) or node.module not in _MODULES or any(map(_is_reaching, names))
-
-
-def _name(node: ast.Name) -> bool:
-    return node.id in _BUILTINS or node.id in _FUNCTIONS or _is_hidden(node.id)
 
 
 def _attribute(node: ast.Attribute) -> bool:
@@ -125,9 +112,9 @@ def _is_hidden(name: str) -> bool:
 
 
 _READERS: dict[type[ast.AST], Callable[[Any], bool]] = {
-    ast.Import: _import,
+    ast.Import: lambda node: any(alias.name not in _MODULES for alias in node.names),
     ast.ImportFrom: _import_from,
-    ast.Name: _name,
+    ast.Name: lambda node: node.id in _BUILTINS or node.id in _FUNCTIONS or _is_hidden(node.id),
     ast.Attribute: _attribute,
     ast.Constant: _constant,
     ast.MatchClass: lambda node: bool(node.patterns) or any(map(_is_reaching, node.kwd_attrs)),  # `__match_args__`

@@ -73,7 +73,7 @@ class Foresight:
             self._known.popitem(last=False)
 
 
-class Misled(Exception):
+class WrongForesight(Exception):
     """The program has answered, or would answer, more than may be kept or than the harness asks for."""
 
 
@@ -116,12 +116,12 @@ class ReadAhead:
         """Add the program's next answer.
 
         Raises:
-            Misled: the answers that the harness has not asked for are too large to be kept.
+            WrongForesight: the answers that the harness has not asked for are too large to be kept.
         """
         self.answers.append(Answered(self.asked.popleft(), frame, outcome))
         self._n_bytes += len(frame.payload)
         if self._n_bytes > _MOST_BYTES and (self.asked or len(self.answers) > 1):
-            raise Misled
+            raise WrongForesight
 
     def take(self) -> list[Answered]:
         """Return the answers that the harness gets together: values, or one that is none."""
@@ -192,7 +192,7 @@ class Relay:
 
         Raises:
             WireError: the harness sends an expression that the job does not have.
-            Misled: the program has answered calls that the harness does not make.
+            WrongForesight: the program has answered calls that the harness does not make.
         """
         if arguments[:1] == b'"' and arguments not in self._source_calls:
             raise WireError("a source call that the job does not have")
@@ -203,14 +203,14 @@ class Relay:
             ahead.ask(arguments)
             return [*ahead.asked]
         if self._has_left_answers or not ahead.is_expected(arguments):
-            raise Misled
+            raise WrongForesight
         return []
 
     def answer(self, frame: Frame, outcome: Outcome) -> bool:
         """Take the program's next answer; return whether it has answered all that it was asked.
 
         Raises:
-            Misled: see `ReadAhead.answer`.
+            WrongForesight: see `ReadAhead.answer`.
         """
         self._ahead.answer(frame, outcome)
         return not self._ahead.asked
@@ -224,7 +224,7 @@ class Relay:
             self._records[self._index].add_answer(first.outcome)  # `ask` has made it
         if self._given:
             return Tag.AHEAD, marshal.dumps([each.frame.payload for each in (first, *self._given)])
-        return first.frame.tag, _cleaned(first.frame.tag, first.frame)
+        return first.frame.tag, _clean_payload(first.frame.tag, first.frame)
 
     def take_back(self, n_answers: int) -> None:
         """Take back the last answers, for calls that the harness does not make.
@@ -312,7 +312,7 @@ class Relay:
         self._given = []
 
 
-def _cleaned(tag: bytes, frame: Frame) -> bytes:
+def _clean_payload(tag: bytes, frame: Frame) -> bytes:
     """Return the payload of a checked answer as it is sent to the harness."""
     if tag == Tag.ERROR:
         return json.dumps(error_fields(frame.payload)).encode()
@@ -321,7 +321,7 @@ def _cleaned(tag: bytes, frame: Frame) -> bytes:
     if tag == Tag.CHANGED:
         changed = Changed.unpack(frame.payload)
         inner = frame._replace(tag=changed.tag, payload=changed.payload)
-        return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
+        return changed._replace(payload=_clean_payload(changed.tag, inner)).pack()
     return frame.payload
 
 

@@ -85,7 +85,8 @@ class LocalSandbox(Closing):
             tiers = _acceptable(require, allow_weak)
         for tier in tiers or ("",):
             _check_tier(tier)
-        self._n_workers = workers or _n_usable_cores()
+        n_cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        self._n_workers = workers or n_cores
         self._packages = tuple(packages)
         self._tiers = tuple(tiers)
         self._kinds = _Kinds(self._packages)
@@ -101,7 +102,7 @@ class LocalSandbox(Closing):
         Raises:
             SandboxError: no worker starts.
         """
-        return self._probed().pool.tier
+        return self._probe().pool.tier
 
     @property
     def guarantee(self) -> Guarantee:
@@ -110,7 +111,7 @@ class LocalSandbox(Closing):
         Raises:
             SandboxError: no worker starts.
         """
-        return Guarantee(self._probed().pool.guarantee)
+        return Guarantee(self._probe().pool.guarantee)
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -119,7 +120,7 @@ class LocalSandbox(Closing):
         Raises:
             SandboxError: no worker starts.
         """
-        return tuple(self._probed().pool.refusals)
+        return tuple(self._probe().pool.refusals)
 
     def run(self, jobs: Sequence[Job], hold: Hold | None = None) -> list[JobReport]:
         """Run all jobs; return the reports in the order of the jobs.
@@ -138,7 +139,7 @@ class LocalSandbox(Closing):
         if not jobs:
             return []
         batch = Batch(tuple(jobs), self._kinds.setup_for, hold)
-        scheduler = self._started()
+        scheduler = self._start()
         scheduler.submit(batch)
         try:
             while not batch.done.wait(_POLL_S):
@@ -154,7 +155,8 @@ class LocalSandbox(Closing):
             finally:
                 del refusal, batch  # its traceback would hold all reports until garbage is collected
         if batch.error:
-            raise SandboxError(batch.error + self._advice(scheduler))
+            is_refused = scheduler.pool.is_refused and scheduler.pool.tier in TIERS
+            raise SandboxError(batch.error + (_alternative(self._tiers) if is_refused else ""))
         return [report for report in batch.reports if report is not None]
 
     def oldest(self) -> tuple[str, float] | None:
@@ -172,7 +174,7 @@ class LocalSandbox(Closing):
     def __reduce__(self) -> tuple[object, ...]:
         return functools.partial(LocalSandbox, self._n_workers, packages=self._packages, tiers=self._tiers), ()
 
-    def _started(self) -> Scheduler:
+    def _start(self) -> Scheduler:
         with self._lock:
             if self._scheduler is None or not self._scheduler.is_alive:
                 self._scheduler = self._new_scheduler()
@@ -183,12 +185,8 @@ class LocalSandbox(Closing):
         """Return the scheduler that runs the jobs; subclasses override this."""
         return Scheduler(self._n_workers, self._tiers)
 
-    def _advice(self, scheduler: Scheduler) -> str:
-        """Return the end of an error message: which weaker tier is available, if any."""
-        return _alternative(self._tiers) if scheduler.pool.is_refused and scheduler.pool.tier in TIERS else ""
-
-    def _probed(self) -> Scheduler:
-        scheduler = self._started()
+    def _probe(self) -> Scheduler:
+        scheduler = self._start()
         if not scheduler.pool.guarantee:
             self.run([Job(program="def f(): pass", entry_point="f")])
         return scheduler
@@ -273,10 +271,6 @@ def shared_sandbox() -> LocalSandbox:
 def _after_fork() -> None:
     for sandbox in list(_INSTANCES):
         sandbox._forget()
-
-
-def _n_usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _site_folder(name: str) -> str | None:

@@ -221,7 +221,7 @@ class Scheduler:
     def oldest(self) -> tuple[str, float] | None:
         """Return the problem of the job that has been running for longest, and when it began; None without one."""
         named = ((each.ticket.job.problem_id, each.begun) for each in list(self._running))
-        return next((found for found in named if found[0]), None)
+        return next((job for job in named if job[0]), None)
 
     def cancel(self, batch: Batch) -> None:
         """Stop working on a batch."""
@@ -380,7 +380,10 @@ class Scheduler:
             del self._owner[notice.child]
             self._advance(running, lambda: execution.on_exit(process, notice))
         elif notice.op == Op.CPU:
-            self._note_sleep(running, notice)
+            now = monotonic()
+            share = (notice.cpu_us - running.measured_us) / 1e6 / max(now - running.measured_at, 1e-3)
+            running.is_asleep = share < _ASLEEP_SHARE
+            running.measured_us, running.measured_at = notice.cpu_us, now
             process.pid, process.is_cpu_requested = notice.pid, False
 
             def waited_s() -> float | None:
@@ -390,12 +393,6 @@ class Scheduler:
 
             is_retry = running.ticket.attempt > 1
             self._advance(running, lambda: execution.on_cpu(process, notice.cpu_us, waited_s, is_retry))
-
-    def _note_sleep(self, running: _Running, notice: Notice) -> None:
-        now = monotonic()
-        share = (notice.cpu_us - running.measured_us) / 1e6 / max(now - running.measured_at, 1e-3)
-        running.is_asleep = share < _ASLEEP_SHARE
-        running.measured_us, running.measured_at = notice.cpu_us, now
 
     def _advance(self, running: _Running, step: Callable[[], None]) -> None:
         """Do one step of a job; then retry it, settle it, or watch its processes."""
@@ -487,21 +484,19 @@ class Scheduler:
         now = monotonic()
         for worker in [worker for worker in self.pool.workers if worker.is_overdue]:
             self._remove_dead_worker(worker)
-        for worker in self.pool.expired(running.worker for running in self._running):
+        for worker in self.pool.find_expired(running.worker for running in self._running):
             self._selector.unregister(worker.control)
             self.pool.retire(worker)
         for running in list(self._running):
             if running not in self._running:
                 continue  # just removed with its worker
-            if running.ticket.batch.is_cancelled or self._lingers(running, now):
+            if running.execution.is_done and not running.done_at:
+                running.done_at = now
+            lingers = running.done_at and now - running.done_at > _LINGER_S
+            if running.ticket.batch.is_cancelled or lingers:
                 running.execution.abort()
             elif not running.execution.is_done:
                 self._measure(running, now)
-
-    def _lingers(self, running: _Running, now: float) -> bool:
-        if running.execution.is_done and not running.done_at:
-            running.done_at = now
-        return bool(running.done_at) and now - running.done_at > _LINGER_S
 
     def _measure(self, running: _Running, now: float) -> None:
         execution = running.execution

@@ -14,7 +14,7 @@ from os import WEXITSTATUS, WIFSIGNALED
 from codea1_env.facts.answers import in_form
 from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
-from codea1_env.sandbox.local.execution import Execution, Stage, Turn, numbered
+from codea1_env.sandbox.local.execution import Execution, Stage, Turn, number_calls
 from codea1_env.sandbox.local.process import Process, as_outcome
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError, read_end_note
 from codea1_env.values import TooLarge, encode
@@ -38,7 +38,7 @@ class ScriptExecution(Execution):
     def _start_program(self) -> None:
         self._stage, self._turn = Stage.LOADING, Turn.PROGRAM
         self._running = self._direct[0] if self._direct else None
-        self._run_script(numbered(self.job.calls, [*self._direct][:1]))
+        self._run_script(number_calls(self.job.calls, [*self._direct][:1]))
 
     def _run_script(self, calls: list[tuple[int, str | bytes]]) -> None:
         self._spending.begin()

@@ -34,24 +34,18 @@ def _outer_pid(ancestor: int, pid: int) -> int | None:
         return None
     parents, inner = {}, {}
     for entry in entries:
-        fields = _status(entry)
+        try:
+            lines = (_PROC / str(entry) / "status").read_text().splitlines()
+        except OSError:  # it has just ended
+            lines = []
+        fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
         parents[entry] = int(fields.get("PPid", "0"))
         inner[entry] = int(fields.get("NSpid", "0").split()[-1])
     for entry in entries:
-        if inner[entry] == pid and _descends(entry, ancestor, parents):
-            return entry
+        if inner[entry] == pid:
+            forebear = entry
+            while forebear in parents and forebear != ancestor:
+                forebear = parents[forebear]
+            if forebear == ancestor:
+                return entry
     return None
-
-
-def _status(pid: int) -> dict[str, str]:
-    try:
-        lines = (_PROC / str(pid) / "status").read_text().splitlines()
-    except OSError:  # it has just ended
-        return {}
-    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-
-
-def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while pid in parents and pid != ancestor:
-        pid = parents[pid]
-    return pid == ancestor

@@ -191,7 +191,9 @@ class Worker:
             os.close(its_outgoing)
         os.set_blocking(incoming, False)
         os.set_blocking(outgoing, False)
-        _enlarge(incoming)
+        if sys.platform == "linux":  # most jobs can write all their frames before the scheduler reads any
+            with contextlib.suppress(OSError):  # above this user's limit: jobs wait until the scheduler reads
+                fcntl.fcntl(incoming, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         return Ends(incoming, outgoing)
 
     def send_request(self, op: bytes, number: int) -> None:
@@ -271,13 +273,6 @@ class Worker:
         """Close the copy of the control socket in a forked process; the zygote belongs to its parent."""
         self.control.close()
         self._process.returncode = 0  # not our child: Popen must neither wait for it nor warn
-
-
-def _enlarge(pipe: int) -> None:
-    """Enlarge a pipe's buffer, so that most jobs can write all their frames before the scheduler reads any."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # above this user's limit: jobs wait until the scheduler reads
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def clean_environment() -> dict[str, str]:
@@ -368,7 +363,7 @@ class Pool:
         self._n_failed_starts = 0
         self.guarantee = worker.guarantee
 
-    def expired(self, busy: Iterable[Worker]) -> list[Worker]:
+    def find_expired(self, busy: Iterable[Worker]) -> list[Worker]:
         """Return the idle workers that have forked as often as their upkeep allows.
 
         Args:

@@ -20,9 +20,9 @@ def test_it_is_closed_at_the_end_of_its_block_or_only_by_an_error(error: type[Ba
         assert resource.is_open
     assert not resource.is_open
     resource = Resource()
-    with resource.closed_on_error():
+    with resource.close_on_error():
         pass
     assert resource.is_open
-    with pytest.raises(error), resource.closed_on_error():
+    with pytest.raises(error), resource.close_on_error():
         raise error
     assert not resource.is_open

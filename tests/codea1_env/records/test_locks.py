@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.records.locks import locked
+from codea1_env.records.locks import hold_lock
 
 WORKER = """
 import sys
 from pathlib import Path
-from codea1_env.records.locks import locked
+from codea1_env.records.locks import hold_lock
 
 lock, log = map(Path, sys.argv[1:])
 for _ in range(100):
-    with locked(lock):
+    with hold_lock(lock):
         with log.open("a") as file:
             file.write("(")
         with log.open("a") as file:
@@ -36,7 +36,7 @@ def test_processes_that_remove_the_lock_take_turns(tmp_path: Path) -> None:
 
 def test_work_that_fails_leaves_no_lock(tmp_path: Path) -> None:
     def work() -> None:
-        with locked(tmp_path / "work.lock"):
+        with hold_lock(tmp_path / "work.lock"):
             assert (tmp_path / "work.lock").exists()
             raise ValueError("why")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place, Sandbox
-from codea1_env.sandbox.local.relay import Foresight, Misled, ReadAhead
+from codea1_env.sandbox.local.relay import Foresight, ReadAhead, WrongForesight
 from codea1_env.sandbox.wire import APPLY, Frame, Tag
 
 N_CALLS = 14
@@ -96,7 +96,7 @@ def test_answers_that_are_too_large_are_not_kept() -> None:
     ahead = ReadAhead([b"1", b"2"])
     ahead.ask(b"1")
     frame = Frame(Tag.VALUE, APPLY, 0, bytes(1 << 23))
-    with pytest.raises(Misled):
+    with pytest.raises(WrongForesight):
         ahead.answer(frame, Outcome(OutcomeKind.VALUE, frame.payload))
 
 

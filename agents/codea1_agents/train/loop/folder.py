@@ -87,7 +87,7 @@ class TrainingFolder(Closing):
         path = out if out is not None else unused_folder(Path("runs"))
         advice = f"choose another folder, or continue with --resume {path}"
         folder = cls(path, Journal.begin(path, _METRICS, advice), config, facts)
-        with folder.closed_on_error(), file_errors(path):
+        with folder.close_on_error(), file_errors(path):
             folder.store(config)
             write_whole(path / _FACTS, (json.dumps(facts, indent=2) + "\n").encode())
         return folder
@@ -102,7 +102,7 @@ class TrainingFolder(Closing):
         """
         config, facts = stored_run(path)
         folder = cls(path, Journal(path, _METRICS), config, facts)
-        with folder.closed_on_error():
+        with folder.close_on_error():
             folder.cut()
         return folder
 
