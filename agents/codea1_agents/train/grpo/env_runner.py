@@ -30,7 +30,7 @@ from codea1_agents.train.grpo.rollout import (
     ModelPlayer,
     Player,
     RolledTree,
-    RolledTrees,
+    RolloutResult,
     Task,
     TreeRoller,
 )
@@ -172,7 +172,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def roll_out(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
+    def roll_out(self, tasks: Sequence[Task], report: Report = unreported) -> RolloutResult[RolledTree]:
         """Return one tree per task, after RLlib's callbacks about them.
 
         Raises:

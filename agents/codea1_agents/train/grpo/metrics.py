@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,30 +119,34 @@ class TreeFacts:
     """Ray's reference to the tree; the tree itself in a checkpoint, and if runner and learner are in one process."""
 
     @classmethod
-    def of(cls, tree: RolledTree, settings: TrainingSettings, stored: Any = None) -> TreeFacts:
+    def of(
+        cls, tree: RolledTree, settings: TrainingSettings, store: Callable[[RolledTree], Any] | None = None
+    ) -> TreeFacts:
         """Return the facts about a tree.
 
         Args:
             tree: of the facts.
             settings: of the training.
-            stored: reference to the tree.
+            store: takes the trimmed tree and returns what is `stored`; None: nothing is.
         """
         rules, report = settings.rules, tree.judged.book_report
         roles = tree.candidates, tree.all_suites
-        responses = [answer.response for answers in roles for answer in answers]
-        number = tree.task.number
+        responses = [reply.response for replies in roles for reply in replies]
+        number, trained = tree.task.number, tuple(tree.trained(settings))
         return cls(
             number,
             tree.task.problem_id,
             tree_figures(tree, rules.tests_per_suite),
             tree.get_return(),
-            sum(each.n_tokens for each in responses if each is not None),
+            sum(response.n_tokens for response in responses if response is not None),
             tree.env_steps(),
             tree.agent_steps(),
-            next((each[0].unavailable for each in roles[::-1] if each and all(one.unavailable for one in each)), ""),
-            tuple(StoredResponse.of(number, place, each) for place, each in enumerate(tree.trained(settings))),
+            next(
+                (role[0].unavailable for role in roles[::-1] if role and all(reply.unavailable for reply in role)), ""
+            ),
+            tuple(StoredResponse.of(number, place, response) for place, response in enumerate(trained)),
             None if report is None else pickle.dumps(changes(report, rules.book), pickle.HIGHEST_PROTOCOL),
-            stored,
+            None if store is None else store(tree.trimmed(trained)),
         )
 
 

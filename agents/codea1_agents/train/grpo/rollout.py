@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ from codea1_env.rules.ruleset import Ruleset
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """The reply to a turn, or the reason why there is none."""
 
     text: str = ""
@@ -65,13 +65,16 @@ class Answer:
         return AgentUnavailable(self.unavailable) if self.unavailable else self.text
 
 
+Answer = Reply  # as checkpoints of a run with overlap name it that were written before 2026-11-29
+
+
 class Player(Protocol):
     """Replies to the turns of one role."""
 
-    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Return one answer per turn, in order; call `on_end` with each response when it ends."""
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         """Return where each token of an answer begins in its text; () if no model of the training sampled it."""
 
 
@@ -101,7 +104,7 @@ class ModelPlayer:
         self.sampling = sampling
         self._max_prompt = max_prompt_tokens
 
-    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Sample one response per turn. A prompt that is too long gets none: its answer is `unavailable`."""
         prompts = [tuple(self._format.prompt_ids(self._prompts.messages(t.observation, t.info))) for t in turns]
         context = self._engine.context_length
@@ -119,13 +122,13 @@ class ModelPlayer:
         found = []
         for prompt, fault in zip(prompts, faults, strict=True):
             if fault:
-                found.append(Answer(unavailable=fault))
+                found.append(Reply(unavailable=fault))
             else:
                 response = next(responses)
-                found.append(Answer(self._format.reply(response.tokens), prompt, response))
+                found.append(Reply(self._format.reply(response.tokens), prompt, response))
         return found
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         """Return where each token begins in the text."""
         assert isinstance(answer.response, Response)
         return self._format.starts(answer.response.tokens)
@@ -148,14 +151,14 @@ class AgentPlayer:
         """Wrap an agent. An agent with `act_batch` keeps its seed; any other is reset with the seed of each turn."""
         self._asker = NamedAgent(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
 
-    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Return the agent's replies, which are no responses; see `NamedAgent.replies`."""
         return [
-            Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
+            Reply(reply) if isinstance(reply, str) else Reply(unavailable=str(reply) or "unavailable")
             for reply in self._asker.replies(turns)
         ]
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         """Return (): an agent is not trained."""
         return ()
 
@@ -181,9 +184,9 @@ class RolledTree:
     task: Task
     judged: JudgedTree
     """Without a report if the sandbox failed; then everything is masked. Its rewards are those of the rules."""
-    candidates: tuple[Answer, ...]
+    candidates: tuple[Reply, ...]
     """(N,)"""
-    suites: tuple[tuple[Answer, ...], ...]
+    suites: tuple[tuple[Reply, ...], ...]
     """(G, M); (G, 0) where a candidate is invalid or masked, as no tester gets a turn then."""
     coder_rewards: NDArray[np.float64]
     """(N,), the rewards of the environment; nan where masked."""
@@ -199,7 +202,7 @@ class RolledTree:
     tests are paid, what these are paid for."""
 
     @property
-    def all_suites(self) -> tuple[Answer, ...]:
+    def all_suites(self) -> tuple[Reply, ...]:
         """The suites of all groups."""
         return tuple(answer for group in self.suites for answer in group)
 
@@ -231,57 +234,68 @@ class RolledTree:
 
     def trained(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
         """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
-        roles = settings.trained_roles
-        for n, answer in enumerate(self.candidates if "coder" in roles else ()):
-            if answer.response is not None and self.coder.is_trained[n]:
-                yield self._scored(settings, "coder", coder_name(n), answer, self.coder.values[n])
-        for g, group in enumerate(self.suites if "tester" in roles else ()):
-            for m, answer in enumerate(group if self.kept[g] else ()):
-                if answer.response is not None and self.tester.is_trained[g, m]:
-                    yield self._scored(settings, "tester", tester_name(g, m), answer, self.tester.values[g, m])
+        roles, replies = settings.trained_roles, list[tuple[str, str, tuple[int, ...], Reply]]()
+        if "coder" in roles:
+            replies += [("coder", coder_name(n), (n,), reply) for n, reply in enumerate(self.candidates)]
+        for g in map(int, np.flatnonzero(self.kept) if "tester" in roles else ()):
+            replies += [("tester", tester_name(g, m), (g, m), reply) for m, reply in enumerate(self.suites[g])]
+        for role, agent, place, reply in replies:
+            advantages = self.coder if role == "coder" else self.tester
+            if reply.response is None or not advantages.is_trained[place]:
+                continue
+            assert isinstance(reply.response, Response)
+            yield ScoredResponse(
+                role,
+                agent,
+                settings.module_by_role[role],
+                self.task.problem_id,
+                reply.prompt,
+                reply.response,
+                float(advantages.values[place]),
+                reply.token_advantages,
+            )
 
-    def _scored(
-        self, settings: TrainingSettings, role: str, agent: str, answer: Answer, advantage: float
-    ) -> ScoredResponse:
-        assert isinstance(answer.response, Response)
-        module, problem_id = settings.module_of(role), self.task.problem_id
-        return ScoredResponse(
-            role, agent, module, problem_id, answer.prompt, answer.response, float(advantage), answer.token_advantages
-        )
-
-    def trimmed(self, settings: TrainingSettings) -> RolledTree:
+    def trimmed(self, trained: Iterable[ScoredResponse]) -> RolledTree:
         """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
 
         Most suites train nothing, so that a node would mostly hold tokens that nobody reads. Golden tests can be
         megabytes, and the driver has them.
         """
-        kept = {id(each.response) for each in self.trained(settings)}
+        kept = {id(response.response) for response in trained}
 
-        def of(answer: Answer) -> Answer:
-            response = answer.response
+        def trim(reply: Reply) -> Reply:
+            response = reply.response
             if response is None or id(response) in kept:
-                return answer
-            return replace(answer, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
+                return reply
+            return replace(reply, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
 
         problem = replace(self.judged.tree.problem, golden=(), wrong_programs=())
         return replace(
             self,
             judged=replace(self.judged, tree=replace(self.judged.tree, problem=problem)),
-            candidates=tuple(map(of, self.candidates)),
-            suites=tuple(tuple(map(of, group)) for group in self.suites),
+            candidates=tuple(map(trim, self.candidates)),
+            suites=tuple(tuple(map(trim, group)) for group in self.suites),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RolledTrees:
-    """Trees that one runner rolled out, and how long its players and its sandbox took, which overlap."""
+_Tree = TypeVar("_Tree")
 
-    trees: tuple[RolledTree, ...]
-    """In the order of their tasks."""
+
+@dataclass(frozen=True, slots=True)
+class RolloutResult(Generic[_Tree]):
+    """What came of some tasks: on a runner the trees, in the driver the facts about them (`metrics.TreeFacts`)."""
+
+    trees: tuple[_Tree, ...]
+    """In the order of their tasks, without those that no runner returned."""
     generate_s: float
-    """Seconds in which players generate."""
+    """Seconds in which the players of the slowest runner generated; its sandbox may work meanwhile."""
     judge_s: float
-    """Seconds in which the sandbox works."""
+    """Seconds in which the sandbox of the slowest runner worked."""
+    metrics: tuple[Any, ...] = ()
+    """RLlib's metrics of each runner: what callbacks logged."""
+    tasks: tuple[Task, ...] = ()
+    iteration: int = 0
+    """After how many iterations of learning the weights were sent that sampled the trees."""
 
 
 class TreeRoller:
@@ -307,7 +321,7 @@ class TreeRoller:
         self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
         self._generate_s = 0.0
 
-    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
+    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> RolloutResult[RolledTree]:
         """Return one tree per task, in order.
 
         Where the sandbox itself fails, rewards are masked.
@@ -328,20 +342,20 @@ class TreeRoller:
         for batch in batches:
             trees += batch.trees()
             report(Done(Part.JUDGED, len(batch.tasks)))
-        return RolledTrees(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
+        return RolloutResult(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
 
     def coder_turns(self, tasks: Sequence[Task]) -> list[Turn]:
         """Return the turns of all coders, task by task, and play nothing."""
         return [turn for batch in self._batches(tasks) for turn in batch.vector.turns()]
 
-    def answers(self, role: str, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answers(self, role: str, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Return one answer of the role's player per turn."""
         begun = time.perf_counter()
         found = self._players[role].answer(turns, on_end) if turns else []
         self._generate_s += time.perf_counter() - begun
         return found
 
-    def credited(self, suites: Sequence[Answer], tests: Sequence[Sequence[CreditedTest]]) -> list[Answer]:
+    def credited(self, suites: Sequence[Reply], tests: Sequence[Sequence[CreditedTest]]) -> list[Reply]:
         """Return suites with the advantages of their tokens."""
         player, other_text = self._players["tester"], self.advantages.other_text
         return [
@@ -371,7 +385,7 @@ class TreeRoller:
         return [_Batch(self, *each) for each in zip(batches, self._envs.vectors(len(batches)), strict=True)]
 
 
-_Answers: TypeAlias = Sequence[Sequence[Answer]]
+_Answers: TypeAlias = Sequence[Sequence[Reply]]
 _Paid: TypeAlias = tuple[Advantages, NDArray[np.bool_], _Answers]
 
 
@@ -382,8 +396,8 @@ class _Batch:
         self.vector, self._roller, self.tasks = vector, roller, tasks
         trees = [roller.tree_of(task) for task in tasks]
         vector.reset(options=[{"tree": tree} for tree in trees])
-        self._programs: list[list[Answer]] = [[] for _ in trees]
-        self._suites: list[list[list[Answer]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
+        self._programs: list[list[Reply]] = [[] for _ in trees]
+        self._suites: list[list[list[Reply]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
 
     def write_programs(self, on_end: OnEnd) -> None:
         for turn, answer in self._play("coder", on_end):
@@ -394,7 +408,7 @@ class _Batch:
         for turn, answer in self._play("tester", on_end):
             self._suites[turn.tree][turn.candidate].append(answer)
 
-    def _play(self, role: str, on_end: OnEnd) -> list[tuple[Turn, Answer]]:
+    def _play(self, role: str, on_end: OnEnd) -> list[tuple[Turn, Reply]]:
         turns = self.vector.turns()
         answers = self._roller.answers(role, turns, on_end)
         self._is_judging = bool(turns)  # there are none if no program of any task loads: the episodes are then over

@@ -18,7 +18,6 @@ from codea1_agents.statistics import known_mean, mean_interval
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.rollout import AgentPlayer, GroupEnvs, Player, RolledTree, Task, TreeRoller
-from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import UserError
@@ -67,7 +66,7 @@ class HeldOut:
     options: EvaluationOptions
 
     def __call__(self, algorithm: Any, runners: Any) -> tuple[dict[str, float], int, int]:
-        """Return the figures of the models with the weights of the runners (see `summed_up`).
+        """Return the figures of the models with the weights of the runners (see `summarise`).
 
         RLlib expects two counts with them; both are the number of problems.
 
@@ -79,16 +78,16 @@ class HeldOut:
             RunnerFailed: a runner raised an exception.
         """
         positions = range(len(held_out_problems(self.options.problems, self.options.limit)))
-        found: dict[int, Finding] = {}
-        work_on = partial(partial, _evaluated, self.options)
-        for findings in map_over_runners(algorithm, positions, work_on, found.__contains__, runners):
-            found.update({each.position: each for each in findings})
-        figures = summed_up([found[position] for position in sorted(found)])
+        by_position: dict[int, Finding] = {}
+        work = partial(_evaluate, self.options)
+        for findings in algorithm.pool(runners).map(positions, work, by_position.__contains__):
+            by_position.update({finding.position: finding for finding in findings})
+        figures = summarise([by_position[position] for position in sorted(by_position)])
         algorithm.log_evaluation(figures)
-        return figures, len(found), len(found)
+        return figures, len(by_position), len(by_position)
 
 
-def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
+def summarise(findings: Sequence[Finding]) -> dict[str, float]:
     """Return means over problems, without figures that are nan.
 
     `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates; `..._low` and
@@ -121,7 +120,7 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     return load_problems(source, limit=limit or None)
 
 
-def _evaluated(options: EvaluationOptions, positions: Sequence[int], runner: TreeEnvRunner) -> list[Finding]:
+def _evaluate(options: EvaluationOptions, positions: Sequence[int], runner: TreeEnvRunner) -> list[Finding]:
     """Return the findings of one runner, about the problems at some positions."""
     bench = _Bench(runner, options)
     tasks = [Task(position, bench.problems[position].id) for position in positions]

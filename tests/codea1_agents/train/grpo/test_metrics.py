@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.models.sampling import Response
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import tree_figures
-from codea1_agents.train.grpo.rollout import Answer
+from codea1_agents.train.grpo.rollout import Reply
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
@@ -28,7 +28,7 @@ def test_programs_that_no_case_speaks_of_are_counted_among_those_that_load(sandb
 class Sampled(Scripted):
     """Its replies have tokens, each another number of them."""
 
-    def answer(self, turns: Sequence[Turn], *_: object) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Reply]:
         return [
             replace(answer, prompt=(1, 2), response=Response((3,) * n, (-1.0,) * n, is_cut=n % 3 == 0))
             for n, answer in enumerate(super().answer(turns), 1)

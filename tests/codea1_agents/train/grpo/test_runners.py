@@ -133,9 +133,9 @@ def test_a_runner_lost_in_between_changes_nothing(algorithm: Any, beginning: str
 def test_fetched_trees_have_the_order_of_their_tasks_wherever_they_are(cluster: None) -> None:
     stored = {3: "here", 1: ray.put("there"), 2: "here, too"}
     found = [(3, "here"), (1, "there"), (2, "here, too")]
-    assert list(runners_module.fetched(stored).items()) == found
+    assert list(runners_module.fetch(stored).items()) == found
     lost = ray.remote(num_cpus=0)(lambda: 1 / 0).remote()
-    assert list(runners_module.fetched({4: lost, **stored}).items()) == found
+    assert list(runners_module.fetch({4: lost, **stored}).items()) == found
 
 
 @pytest.mark.parametrize(("runners", "learners"), [(0, 0), (1, 0), (0, 1)])
