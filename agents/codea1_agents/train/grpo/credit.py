@@ -13,7 +13,7 @@ import math
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import fmean
@@ -118,7 +118,7 @@ def credit_of_groups(
         rules: of the game.
         settings: what tests are paid for.
     """
-    found = []
+    groups = []
     for g, of_group in enumerate(rewards):
         candidates = judged.report.candidates if judged.report is not None else ()
         if judged.tree.suites_per is SuitesPer.CANDIDATE:
@@ -127,8 +127,8 @@ def credit_of_groups(
             () if np.isnan(reward) else paid_tests([each.suites[m] for each in candidates if each.loads], rules)
             for m, reward in enumerate(of_group)
         ]
-        found.append(group_credit(suites, settings.credit))
-    return found
+        groups.append(group_credit(suites, settings.credit))
+    return groups
 
 
 def by_tests(groups: Sequence[GroupCredit], is_known: NDArray[np.bool_], *, keeps_flat: bool = False) -> Advantages:
@@ -255,7 +255,9 @@ def token_advantages(
         first, end = test.written.statement
         total[first:end] += test.input
         count[first:end] += 1
-        for start, stop, credit in _sides(text, test):
+        sides = ((test.written.input, test.input), (test.written.answer, test.answer))
+        for (begin, stop), credit in ((span, credit) for spans, credit in sides for span in spans):
+            start = len(text[:begin].rstrip(_BEFORE_A_SIDE))
             within = slice(max(start, first), max(min(stop, end), start, first))
             total[start:stop] += credit
             count[start:stop] += 1
@@ -264,13 +266,6 @@ def token_advantages(
     other = fmean(_credits(tests)) if tests and other_text == "mean" else 0.0
     by_character = np.where(count > 0, total / np.maximum(count, 1), other)
     return array("f", by_character[np.minimum(starts, len(text))].tolist())
-
-
-def _sides(text: str, test: CreditedTest) -> Iterator[tuple[int, int, float]]:
-    for spans, credit in ((test.written.input, test.input), (test.written.answer, test.answer)):
-        for start, end in spans:
-            first = len(text[:start].rstrip(_BEFORE_A_SIDE))
-            yield first, end, credit
 
 
 def _credits(tests: Sequence[CreditedTest]) -> list[float]:

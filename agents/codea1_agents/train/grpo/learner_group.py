@@ -109,7 +109,11 @@ class LearnerCalls(FaultTolerantActorManager):  # type: ignore[misc]  # Ray has 
         failed: dict[int, Exception] = {}
         begun = time.monotonic()
         deadline = math.inf if len(silent) == len(self.actors()) else begun + self._timeout_s
-        while silent and (answered := ray.wait(silent, num_returns=1, timeout=_seconds_to(deadline))[0]):
+
+        def left_s() -> float | None:
+            return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+
+        while silent and (answered := ray.wait(silent, num_returns=1, timeout=left_s())[0]):
             (call,) = answered
             silent.remove(call)
             error = _error_of(call)
@@ -159,10 +163,6 @@ def _end(learners: Iterable[Any]) -> None:
 
 def _place(_: Any) -> str:
     return f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
-
-
-def _seconds_to(deadline: float) -> float | None:
-    return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
 
 
 def _error_of(call: Any) -> Exception | None:

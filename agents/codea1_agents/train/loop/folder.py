@@ -156,7 +156,9 @@ class TrainingFolder(Closing):
         with self._checkpoint_errors(place), unfinished:
             self._journal.sync()
             (draft / _MANIFEST).write_bytes(_manifest_of(draft))
-            _sync_files(draft)
+            for path in filter(Path.is_file, draft.rglob("*")):
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
         with file_errors(self.path):
             write_whole(self.path / _BOOK, book)
         for old in _checkpoints(self.path)[:-keep] if keep else ():
@@ -441,10 +443,3 @@ def checked_line(line: bytes, place: str) -> dict[str, Any]:
 def _step_in(line: bytes) -> int:
     step = _json(line).get("step")
     return step if isinstance(step, int) else -1  # it is kept, and `read_metrics` names its number
-
-
-def _sync_files(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())

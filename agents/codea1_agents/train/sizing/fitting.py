@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
 from math import ceil
 from typing import Any
@@ -56,7 +56,8 @@ def _remedy(config: TrainingConfig, size: RunSize) -> str:
         for chosen in combinations(single, number):
             changes = {key: value for each in chosen for key, value in each.items()}
             if not size_of(changed(config, changes), size.devices).faults:
-                return f"it fits with {_as_text(changes)}"
+                texts = [f"{key}={str(value).lower()}" for key, value in changes.items()]  # as `--set` takes them
+                return f"it fits with {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
     for name in _SMALLER_PRESETS:
         if not size_of(load_training(name), size.devices).faults:
             return f"the preset {name} fits"
@@ -99,9 +100,3 @@ def present_value(config: TrainingConfig, key: str) -> Any:
     for part in key.split("."):
         found = getattr(found, part, None)
     return found
-
-
-def _as_text(changes: Mapping[str, Any]) -> str:
-    """Return settings as `--set` takes them."""
-    texts = [f"{key}={str(value).lower()}" for key, value in changes.items()]
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

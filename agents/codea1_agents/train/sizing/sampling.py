@@ -89,26 +89,27 @@ def runner_parts(
     own = [each for each in modules if not each.is_vllm]
     served = [each for each in _with_engine(modules) if each.is_vllm]
     whole = [each for each in served if not each.adapters]  # a runner has only the adapters of the others
+    logits = 5 * FLOAT  # of the engine `transformers`: float32, probabilities, and their cumulated sum in float64
+    caches = (
+        int(each.rows * (_CACHE_GROWTH * each.longest * each.token_bytes + logits * each.shape.vocabulary))
+        for each in own
+    )
+    # An engine of one worker reads a piece on the GPU; others read files.
+    on_gpu = (each.module for each in engines if _tensor_parallel(each.module) == 1)
+    shared = (_piece_bytes(each) for each in on_gpu if not (each.adapters or each.settings.handover_folder))
     served_bytes = sum(each.n_bytes for each in engines) if engines else sum(map(_least_bytes, served))
     return (
         Part("weights", bases_bytes(own, lambda each: each.sampling_weights * (not in_learner))),
-        Part("cache and logits", max(map(_sampler_bytes, own), default=0)),  # one module samples after the other
+        Part("cache and logits", max(caches, default=0)),  # one module samples after the other
         Part("engines", int(served_bytes), len(engines) * _VLLM_GRAPHS),
         Part("CUDA contexts of engines", len(engines) * CONTEXT_BYTES, len(engines) * CONTEXT_BYTES),
-        Part("a piece on its way to an engine", max(map(_shared_bytes, engines), default=0)),
+        Part("a piece on its way to an engine", max(shared, default=0)),
         Part("weights to hand over", sum(each.sampling_weights for each in whole), is_on_host=True),
         Part("weights of sleeping engines", sum(each.sampling_weights for each in served) * sleeps, 0, True, "later"),
         Part(
             "pieces of weights on their way", max(map(_piece_bytes, modules), default=0), is_on_host=True, when="later"
         ),
     )
-
-
-def _shared_bytes(engine: Engine) -> int:
-    """Return the bytes of a piece on the GPU, where an engine of one worker reads it; others read files."""
-    module = engine.module
-    by_file = module.adapters or module.settings.handover_folder or _tensor_parallel(module) > 1
-    return 0 if by_file else _piece_bytes(module)
 
 
 def _piece_bytes(module: SizedModule) -> int:
@@ -142,10 +143,3 @@ def _least_bytes(module: SizedModule) -> int:
     """Return the bytes, on each of its GPUs, of an engine with a cache of one row."""
     divided = module.sampling_weights + module.token_bytes * _context(module)
     return _work_bytes(module) + divided // _tensor_parallel(module)
-
-
-def _sampler_bytes(module: SizedModule) -> int:
-    """Return the cache and the logits of the engine `transformers`."""
-    cache = _CACHE_GROWTH * module.longest * module.token_bytes
-    logits = 5 * FLOAT * module.shape.vocabulary  # float32, probabilities, and their cumulated sum in float64
-    return int(module.rows * (cache + logits))

@@ -122,20 +122,18 @@ def step_seconds(
     prefill = prefilled / operations / n_sampling
     learn = sum(_operations(each, modules[each.module]) for each in work) / operations / n_learning
     total = max(decode + prefill, learn) if overlap else decode + prefill + learn
-    tails = (max(TOKEN_S, modules[each.module].sampling_weights / n_bytes) * _tail_tokens(each) for each in work)
-    gigabytes = sum(map(_handed_over, modules.values())) / 1e9
+    tails = (
+        max(TOKEN_S, modules[role.module].sampling_weights / n_bytes) * role.batches * max(0, role.longest - role.reply)
+        for role in work
+    )
+    # Of modules with adapters, these only go to the runners, in float32.
+    handed_over = (
+        FLOAT * each.with_gradient if each.settings.lora else each.sampling_weights for each in modules.values()
+    )
+    gigabytes = sum(handed_over) / 1e9
     return StepSeconds(
         decode, prefill, learn, total, sum(tails), (HANDOVER_S[0] * gigabytes, HANDOVER_S[1] * gigabytes)
     )
-
-
-def _tail_tokens(work: RoleWork) -> int:
-    return work.batches * max(0, work.longest - work.reply)
-
-
-def _handed_over(module: SizedModule) -> int:
-    """Return the bytes of weights that go to the runners: with adapters, these only, in float32."""
-    return FLOAT * module.with_gradient if module.settings.lora else module.sampling_weights
 
 
 def _decoded_bytes(work: RoleWork, module: SizedModule, cache_tokens: int) -> float:
