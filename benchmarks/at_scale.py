@@ -412,7 +412,7 @@ def weights_bytes(preset: str) -> int:
     """Return the bytes that both roles hand over in bfloat16."""
     from codea1_agents.models.shapes import shape_of  # noqa: PLC0415
     from codea1_agents.train.settings.loading import load_training  # noqa: PLC0415
-    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415
+    from codea1_agents.train.settings.run_parts import models_of  # noqa: PLC0415
 
     return sum(2 * shape_of(each.path).parameters for each in models_of(load_training(preset)).values())
 

@@ -10,8 +10,8 @@ import typer
 
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.train.loop.game import require_game
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import require_game
 from codea1_agents.train.sizing.devices import parse_devices
 from codea1_agents.train.sizing.fitting import advice, devices_of
 from codea1_agents.train.sizing.placement import Process

@@ -15,8 +15,8 @@ from codea1_agents.cli.options import Options, SummaryOnly, output, problem_sour
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
-from codea1_agents.train.loop.game import lone_groups
 from codea1_agents.train.settings.loading import load_training, read_overrides
+from codea1_agents.train.settings.run_parts import lone_groups
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables

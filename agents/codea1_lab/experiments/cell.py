@@ -13,8 +13,8 @@ from typing import Any
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.play.versions import processor_kind
 from codea1_agents.train.settings.loading import changed
-from codea1_agents.train.settings.modules import ROLES
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import ROLES
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.agent import Role
 from codea1_env.errors import UserError

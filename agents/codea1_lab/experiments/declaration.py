@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-from codea1_agents.train.loop.game import limits_of, rules_of
 from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import limits_of, rules_of
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault

@@ -35,7 +35,7 @@ def export_model(
     """
     run, checkpoint = _located(source)
     config, _ = stored_run(run)
-    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415  slow to import
+    from codea1_agents.train.settings.run_parts import models_of  # noqa: PLC0415  slow to import
 
     models = models_of(changed(config, changes or {}))
     module = role if role in models else "shared" if role in ("coder", "tester") else role

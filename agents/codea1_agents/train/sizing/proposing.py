@@ -12,8 +12,8 @@ from typing import Any
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.models.shapes import UnknownShape
 from codea1_agents.train.settings.loading import changed, load_training
-from codea1_agents.train.settings.modules import ROLES
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import ROLES
 from codea1_agents.train.sizing.devices import Devices, processor_has_bfloat16
 from codea1_agents.train.sizing.fitting import present_value
 from codea1_agents.train.sizing.run_size import RunSize, size_of

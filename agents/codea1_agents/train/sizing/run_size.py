@@ -9,8 +9,8 @@ from typing import Any
 
 from codea1_agents.models.shapes import shape_of
 from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import ROLES, longest, models_of
 from codea1_agents.train.sizing.devices import Devices
 from codea1_agents.train.sizing.learning import (
     FLOAT,

@@ -156,9 +156,3 @@ def test_a_run_that_fits_or_of_which_not_enough_is_known_is_not_refused(tmp_path
     for here, preset, changes in [(ONE_GPU, "one-gpu", []), *big]:
         monkeypatch.setattr(fitting, "devices_here", lambda here=here: here)
         require_fit(load_training(preset, changes))
-
-
-def test_changes_are_printed_with_all_their_digits() -> None:
-    changes = {"training.micro_batch_tokens": 1_234_567, "training.kl_coeff": 0.0, "agents.coder.frozen": True}
-    said = "training.micro_batch_tokens=1234567, training.kl_coeff=0.0 and agents.coder.frozen=true"
-    assert fitting._as_text(changes) == said

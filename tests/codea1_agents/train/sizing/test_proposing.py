@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.cli.train import TrainOptions, _changes
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.train.settings.loading import load_training
-from codea1_agents.train.settings.modules import ROLES, models_of
+from codea1_agents.train.settings.run_parts import ROLES, models_of
 from codea1_agents.train.sizing import devices, proposing
 from codea1_agents.train.sizing.devices import Devices, parse_devices, processor_has_bfloat16
 from codea1_agents.train.sizing.proposing import Proposal, SeenLengths, propose
