@@ -14,9 +14,7 @@ from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.settings.run_parts import require_game
 from codea1_agents.train.sizing.devices import parse_devices
 from codea1_agents.train.sizing.fitting import advice, devices_of
-from codea1_agents.train.sizing.placement import Process
-from codea1_agents.train.sizing.run_size import RunSize, size_of
-from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT
+from codea1_agents.train.sizing.run_size import LEARNS_AT, SAMPLES_AT, Process, RunSize, size_of
 from codea1_env.errors import UserError
 
 

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from codea1_agents.train.grpo.advantages import (
     top_variance,
 )
 from codea1_agents.train.grpo.batch import ScoredResponse
-from codea1_agents.train.grpo.credit import CreditedTest, by_tests, credit_of_groups, token_advantages
+from codea1_agents.train.grpo.credit import by_tests, credit_of_groups, token_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.progress import Done, Part, Report, counted_replies, unreported
 from codea1_agents.train.grpo.sampling import ResponseSize, RolloutEngine, single_seed
@@ -119,14 +119,12 @@ class ModelPlayer:
                 on_end,
             )
         )
-        found = []
-        for prompt, fault in zip(prompts, faults, strict=True):
-            if fault:
-                found.append(Reply(unavailable=fault))
-            else:
-                response = next(responses)
-                found.append(Reply(self._format.reply(response.tokens), prompt, response))
-        return found
+        return [
+            Reply(unavailable=fault)
+            if fault
+            else Reply(self._format.reply((response := next(responses)).tokens), prompt, response)
+            for prompt, fault in zip(prompts, faults, strict=True)
+        ]
 
     def starts(self, answer: Reply) -> Sequence[int]:
         """Return where each token begins in the text."""
@@ -215,9 +213,9 @@ class RolledTree:
 
     def get_rewards(self) -> dict[str, float]:
         """Return the rewards by agent, without masked ones."""
-        found = {coder_name(n): float(reward) for n, reward in enumerate(self.coder_rewards)}
-        found |= {tester_name(*place): float(reward) for place, reward in np.ndenumerate(self.tester_rewards)}
-        return {agent: reward for agent, reward in found.items() if not np.isnan(reward)}
+        rewards = {coder_name(n): float(reward) for n, reward in enumerate(self.coder_rewards)}
+        rewards |= {tester_name(*place): float(reward) for place, reward in np.ndenumerate(self.tester_rewards)}
+        return {agent: reward for agent, reward in rewards.items() if not np.isnan(reward)}
 
     def get_return(self) -> float:
         """Return the sum of the rewards; nan if all are masked."""
@@ -316,8 +314,7 @@ class TreeRoller:
         seed: int = 0,
         advantages: AdvantageSettings | None = None,
     ) -> None:
-        self._envs, self._players, self._seed = envs, players, seed
-        self.rules = envs.referee.rules
+        self._envs, self.players, self.seed = envs, players, seed
         self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
         self._generate_s = 0.0
 
@@ -334,13 +331,14 @@ class TreeRoller:
         batches, shape = self._batches(tasks), self.shape
         for batch in batches:
             with counted_replies(Part.PROGRAMS, len(batch.tasks) * shape.n_candidates, report) as on_end:
-                batch.write_programs(on_end)
+                batch.play("coder", on_end)
         for batch in batches if shape.n_suites else ():
             with counted_replies(Part.SUITES, len(batch.tasks) * shape.n_groups * shape.n_suites, report) as on_end:
-                batch.write_suites(on_end)
+                batch.vector.recv()
+                batch.play("tester", on_end)
         trees: list[RolledTree] = []
         for batch in batches:
-            trees += batch.trees()
+            trees += batch.judge()
             report(Done(Part.JUDGED, len(batch.tasks)))
         return RolloutResult(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
 
@@ -349,35 +347,11 @@ class TreeRoller:
         return [turn for batch in self._batches(tasks) for turn in batch.vector.turns()]
 
     def answers(self, role: str, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
-        """Return one answer of the role's player per turn."""
+        """Return one reply of the role's player per turn."""
         begun = time.perf_counter()
-        found = self._players[role].answer(turns, on_end) if turns else []
+        replies = self.players[role].answer(turns, on_end) if turns else []
         self._generate_s += time.perf_counter() - begun
-        return found
-
-    def credited(self, suites: Sequence[Reply], tests: Sequence[Sequence[CreditedTest]]) -> list[Reply]:
-        """Return suites with the advantages of their tokens."""
-        player, other_text = self._players["tester"], self.advantages.other_text
-        return [
-            answer
-            if answer.response is None
-            else replace(
-                answer, token_advantages=token_advantages(answer.text, player.starts(answer), of_suite, other_text)
-            )
-            for answer, of_suite in zip(suites, tests, strict=True)
-        ]
-
-    def tree_of(self, task: Task) -> Tree:
-        """Return the tree that the environment plays for a task."""
-        return Tree(
-            self._envs.referee.problems.by_id(task.problem_id),
-            self.shape.n_candidates,
-            self.shape.n_suites,
-            self.shape.suites_per,
-            task.replayed,
-            name=f"{task.number:08x}",
-            seed=(self._seed, task.number),
-        )
+        return replies
 
     def _batches(self, tasks: Sequence[Task]) -> list[_Batch]:
         size = self.shape.problems_at_once
@@ -385,45 +359,47 @@ class TreeRoller:
         return [_Batch(self, *each) for each in zip(batches, self._envs.vectors(len(batches)), strict=True)]
 
 
-_Answers: TypeAlias = Sequence[Sequence[Reply]]
-_Paid: TypeAlias = tuple[Advantages, NDArray[np.bool_], _Answers]
-
-
 class _Batch:
     """Problems that are generated and judged together: the episodes of one vector."""
 
     def __init__(self, roller: TreeRoller, tasks: Sequence[Task], vector: GroupVector) -> None:
         self.vector, self._roller, self.tasks = vector, roller, tasks
-        trees = [roller.tree_of(task) for task in tasks]
+        problems, shape = vector.referee.problems, roller.shape
+        trees = [
+            Tree(
+                problems.by_id(task.problem_id),
+                shape.n_candidates,
+                shape.n_suites,
+                shape.suites_per,
+                task.replayed,
+                name=f"{task.number:08x}",
+                seed=(roller.seed, task.number),
+            )
+            for task in tasks
+        ]
         vector.reset(options=[{"tree": tree} for tree in trees])
         self._programs: list[list[Reply]] = [[] for _ in trees]
         self._suites: list[list[list[Reply]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
 
-    def write_programs(self, on_end: OnEnd) -> None:
-        for turn, answer in self._play("coder", on_end):
-            self._programs[turn.tree].append(answer)
-
-    def write_suites(self, on_end: OnEnd) -> None:
-        self.vector.recv()
-        for turn, answer in self._play("tester", on_end):
-            self._suites[turn.tree][turn.candidate].append(answer)
-
-    def _play(self, role: str, on_end: OnEnd) -> list[tuple[Turn, Reply]]:
+    def play(self, role: str, on_end: OnEnd) -> None:
+        """Let a role's player reply to all of its turns, and send the replies to be judged."""
         turns = self.vector.turns()
-        answers = self._roller.answers(role, turns, on_end)
+        replies = self._roller.answers(role, turns, on_end)
         self._is_judging = bool(turns)  # there are none if no program of any task loads: the episodes are then over
         if turns:
-            self.vector.send(self.vector.actions([answer.reply for answer in answers]))
-        return list(zip(turns, answers, strict=True))
+            self.vector.send(self.vector.actions([reply.reply for reply in replies]))
+        for turn, reply in zip(turns, replies, strict=True):
+            group = self._programs[turn.tree] if role == "coder" else self._suites[turn.tree][turn.candidate]
+            group.append(reply)
 
-    def trees(self) -> Iterator[RolledTree]:
+    def judge(self) -> Iterator[RolledTree]:
+        """Yield the judged trees with their advantages."""
         if self._is_judging:
             self.vector.recv()
         keeps_flat = self._roller.shape.keep_zero_std_groups
-        paid = self._paid_by_reply if self._roller.advantages.credit == "reply" else self._paid_by_test
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
-            tester, kept, suites = paid(judged, of_tester, self._suites[place])
+            tester, kept, suites = self._pay_suites(judged, of_tester, self._suites[place])
             yield RolledTree(
                 task=task,
                 judged=judged,
@@ -436,25 +412,32 @@ class _Batch:
                 kept=kept,
             )
 
-    def _paid_by_reply(self, judged: JudgedTree, rewards: NDArray[np.float64], suites: _Answers) -> _Paid:
-        """Return the advantages of suites as a whole, which groups of them train, and the suites."""
-        shape, settings = self._roller.shape, self._roller.advantages
-        found = suite_advantages(judged, rewards, settings, keeps_flat=shape.keep_zero_std_groups)
-        varying = np.where(found.is_trained.any(axis=-1, keepdims=True), rewards, np.nan)
-        by_parts = settings.advantages != "sum"  # parts may differ where their sums are equal
-        return found, top_variance(varying, shape.n_kept, keeps_flat=shape.keep_zero_std_groups or by_parts), suites
+    def _pay_suites(
+        self, judged: JudgedTree, rewards: NDArray[np.float64], suites: Sequence[Sequence[Reply]]
+    ) -> tuple[Advantages, NDArray[np.bool_], Sequence[Sequence[Reply]]]:
+        """Return the advantages of suites, which groups of them train, and the suites with what their tokens are paid.
 
-    def _paid_by_test(self, judged: JudgedTree, rewards: NDArray[np.float64], suites: _Answers) -> _Paid:
-        """Return the advantages of suites whose tokens are paid apart, which train, and the suites with them."""
-        keeps_flat = self._roller.shape.keep_zero_std_groups
-        groups = credit_of_groups(judged, rewards, self._roller.rules, self._roller.advantages)
-        spreads = np.array([each.spread for each in groups])
-        kept = largest(spreads, self._roller.shape.n_kept, keeps_flat=keeps_flat)
-        credited = [
-            self._roller.credited(each, group.suites) if is_kept else each
-            for each, group, is_kept in zip(suites, groups, kept, strict=True)
-        ]
-        return by_tests(groups, ~np.isnan(rewards), keeps_flat=keeps_flat), kept, credited
+        Args:
+            judged: their tree.
+            rewards: (G, M), of the environment.
+            suites: (G, M)
+        """
+        shape, settings = self._roller.shape, self._roller.advantages
+        keeps_flat = shape.keep_zero_std_groups
+        if settings.credit == "reply":
+            advantages = suite_advantages(judged, rewards, settings, keeps_flat=keeps_flat)
+            varying = np.where(advantages.is_trained.any(axis=-1, keepdims=True), rewards, np.nan)
+            by_parts = settings.advantages != "sum"  # parts may differ where their sums are equal
+            return advantages, top_variance(varying, shape.n_kept, keeps_flat=keeps_flat or by_parts), suites
+        groups = credit_of_groups(judged, rewards, self.vector.referee.rules, settings)
+        kept = largest(np.array([group.spread for group in groups]), shape.n_kept, keeps_flat=keeps_flat)
+        player, paid = self._roller.players["tester"], [list(group) for group in suites]
+        for g in np.flatnonzero(kept):
+            for m, (reply, tests) in enumerate(zip(suites[g], groups[g].suites, strict=True)):
+                if reply.response is not None:
+                    of_tokens = token_advantages(reply.text, player.starts(reply), tests, settings.other_text)
+                    paid[g][m] = replace(reply, token_advantages=of_tokens)
+        return by_tests(groups, ~np.isnan(rewards), keeps_flat=keeps_flat), kept, paid
 
 
 def suite_advantages(
@@ -558,7 +541,11 @@ class GroupEnvs:
     def vectors(self, n: int) -> list[GroupVector]:
         """Return n vectors, always the same ones. Reset them before use."""
         while len(self._vectors) < n:
-            members = [self._new_env() for _ in range(self.shape.problems_at_once)]
+            members = [self._creator(dict(self._arguments)) for _ in range(self.shape.problems_at_once)]
+            for env in members:
+                if not isinstance(getattr(env, "unwrapped", None), GroupEnv):
+                    kind = type(env).__name__
+                    raise UserError(f"environment: {self._name!r} makes a {kind}, which is no group environment")
             self._vectors.append(GroupVector(members, self.referee if self._vectors else None))
         return self._vectors[:n]
 
@@ -567,12 +554,6 @@ class GroupEnvs:
         for vector in self._vectors:
             vector.close()
         self.referee.close()
-
-    def _new_env(self) -> Any:
-        made = self._creator(dict(self._arguments))
-        if not isinstance(getattr(made, "unwrapped", None), GroupEnv):
-            raise UserError(f"environment: {self._name!r} makes a {type(made).__name__}, which is no group environment")
-        return made
 
 
 def require_group_env(env: object, env_config: Mapping[str, Any]) -> None:

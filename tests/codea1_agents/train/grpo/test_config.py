@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.train.sizing.placement import Process, placed
+from codea1_agents.train.sizing.run_size import Process, placed
 from codea1_env.errors import UserError
 from tests.support.command_line import run_python
 from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of

@@ -10,8 +10,7 @@ from codea1_agents.train.settings.loading import load_training, preset_names
 from codea1_agents.train.sizing import fitting
 from codea1_agents.train.sizing.devices import Devices, Gpu, parse_devices
 from codea1_agents.train.sizing.fitting import advice, require_fit
-from codea1_agents.train.sizing.placement import CONTEXT, Process
-from codea1_agents.train.sizing.run_size import RunSize, size_of
+from codea1_agents.train.sizing.run_size import CONTEXT, Process, RunSize, size_of
 from codea1_env.errors import UserError
 
 ON = ("1 x 24GB", "8 x 80GB", "8 x 96GB")

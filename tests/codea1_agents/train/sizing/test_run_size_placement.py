@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.sizing.learning import Part
-from codea1_agents.train.sizing.placement import CONTEXT, Placement, Process, placed, with_contexts
+from codea1_agents.train.sizing.memory import Part
+from codea1_agents.train.sizing.run_size import CONTEXT, Placement, Process, placed, with_contexts
 
 
 def process(kind: str, number: int, gpus: float, *, is_in_driver: bool = False) -> Process:
