@@ -432,7 +432,7 @@ class _Batch:
         groups = credit_of_groups(judged, rewards, self.vector.referee.rules, settings)
         kept = largest(np.array([group.spread for group in groups]), shape.n_kept, keeps_flat=keeps_flat)
         player, paid = self._roller.players["tester"], [list(group) for group in suites]
-        for g in np.flatnonzero(kept):
+        for g in map(int, np.flatnonzero(kept)):
             for m, (reply, tests) in enumerate(zip(suites[g], groups[g].suites, strict=True)):
                 if reply.response is not None:
                     of_tokens = token_advantages(reply.text, player.starts(reply), tests, settings.other_text)
