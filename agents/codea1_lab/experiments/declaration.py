@@ -349,5 +349,5 @@ def _check_step(experiment: Experiment, system: System, role: Role, where: str) 
     config = experiment.training(source)
     if not source.preset or not (config.agents.model_of(role) or config.agents.shared.model):
         raise UserError(f"{fault}: {name!r} trains no {role}")
-    if step not in (kept := config.checkpoints.kept(config.run.steps)):
+    if step not in (kept := config.checkpoints.kept_steps(config.run.steps)):
         raise UserError(f"{fault} is {step}, and {name!r} keeps the checkpoints of {', '.join(map(str, kept))}")

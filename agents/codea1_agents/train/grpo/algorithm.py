@@ -38,7 +38,7 @@ from codea1_agents.train.failures import RunnerFailed, SamplerDiffers
 from codea1_agents.train.grpo.batch import StoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.metrics import StepFacts, TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Meter, Part, Phase, Progress, Report, report_minibatches, unreported
+from codea1_agents.train.grpo.progress import Meter, Part, Phase, Progress, Report, ignore_report, report_minibatches
 from codea1_agents.train.grpo.rollout import RolledTree, RolloutResult, Task
 from codea1_agents.train.grpo.runners import (
     MAX_ROUNDS,
@@ -112,7 +112,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.meter = Meter()
         """Progress of the iteration."""
         self._relay: Relay | None = None
-        self._report: Report = unreported
+        self._report: Report = ignore_report
         self._compared: set[str] = set()  # modules whose sampler was compared with the learner
         self._ahead: RolloutsAhead | None = None  # those of the next iteration
         self._evaluated: tuple[str, ...] = ()  # names of the last evaluation's figures
@@ -151,12 +151,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Run one iteration."""
         begun = time.perf_counter()
         n, shape = self.config.problems_per_step, self.settings.rollout
-        parts = {
-            Part.PROGRAMS: n * shape.n_candidates,
-            Part.SUITES: n * shape.n_groups * shape.n_suites,
-            Part.JUDGED: n,
-        }
-        self.meter.begin(Phase.SAMPLING, {part: total for part, total in parts.items() if total})
+        parts = {Part.PROGRAMS: shape.n_candidates, Part.SUITES: shape.n_groups * shape.n_suites, Part.JUDGED: 1}
+        self.meter.begin(Phase.SAMPLING, {part: n * per_problem for part, per_problem in parts.items() if per_problem})
         synced_s = 0.0 if self._ahead is not None else self._sync_timed()
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
             if self._ahead is not None:  # sampled during the last iteration

@@ -162,7 +162,7 @@ def paid_tests(reports: Sequence[SuiteReport], rules: Ruleset) -> list[PaidTest]
     cases: dict[TestCase, list[CaseReport]] = {}
     for case in chain.from_iterable(report.cases for report in reports):
         cases.setdefault(case.case.case, []).append(case)
-    found = [_paid(of_case, rules) for of_case in cases.values() if of_case[0].case.case.written is not None]
+    tests = [_pay_test(of_case, rules) for of_case in cases.values() if of_case[0].case.case.written is not None]
     rejections = reports[0].suite.rejections
     corrected = Counter(
         of_case[0].case.case.written for of_case in cases.values() if of_case[0].case.prediction_right is False
@@ -175,20 +175,20 @@ def paid_tests(reports: Sequence[SuiteReport], rules: Ruleset) -> list[PaidTest]
             if corrected[rejection.written]:
                 corrected[rejection.written] -= 1
             else:  # a tolerance, which is part of the input, and which the solution's value cannot fill
-                found.append(PaidTest(rejection.written, 0.0, 0.0, 0.0))
+                tests.append(PaidTest(rejection.written, 0.0, 0.0, 0.0))
         else:
             failed.append(rejection.written)
     most = rules.tests_per_suite
     if len(failed) > most:  # or much garbage would make each kill of the group the rarer, and be paid little for it
         last = tuple(span for written in failed[most - 1 :] for span in written.input)
         failed = [*failed[: most - 1], Written(failed[most - 1].statement, last, ())]
-    found += [PaidTest(written, 0.0, math.nan, 0.0) for written in failed]
-    if not found and not any(rejection.reason in _UNKNOWN for rejection in rejections):
+    tests += [PaidTest(written, 0.0, math.nan, 0.0) for written in failed]
+    if not tests and not any(rejection.reason in _UNKNOWN for rejection in rejections):
         return [PaidTest(Written(_WHOLE, (_WHOLE,), ()), 0.0, math.nan, 0.0)]
-    return found
+    return tests
 
 
-def _paid(of_case: Sequence[CaseReport], rules: Ruleset) -> PaidTest:
+def _pay_test(of_case: Sequence[CaseReport], rules: Ruleset) -> PaidTest:
     valid = of_case[0].case
     assert valid.case.written is not None
     if not rewarded_cases((of_case[0],), rules):
@@ -214,18 +214,18 @@ def group_credit(suites: Sequence[Sequence[PaidTest]], by: CreditForm) -> GroupC
     """
     tests = [test for suite in suites for test in suite]
 
-    def compared(number: Callable[[PaidTest], float]) -> tuple[list[float], float]:
+    def compare(number: Callable[[PaidTest], float]) -> tuple[list[float], float]:
         values = np.array([number(test) for test in tests], dtype=np.float64)
         credits_ = group_advantages(values).values
         return credits_.tolist(), float(np.nanvar(values)) if credits_.any() else 0.0
 
     if by == "test":
-        pays, spread = compared(lambda test: test.pay)
+        pays, spread = compare(lambda test: test.pay)
         found = [CreditedTest(test.written, each, each) for test, each in zip(tests, pays, strict=True)]
     else:
-        kills, of_kills = compared(lambda test: test.kill)
+        kills, of_kills = compare(lambda test: test.kill)
         # A test that is all input has no token that is paid for being right.
-        rights, of_rights = compared(lambda test: test.right if test.written.answer else math.nan)
+        rights, of_rights = compare(lambda test: test.right if test.written.answer else math.nan)
         found = [CreditedTest(test.written, *each) for test, *each in zip(tests, kills, rights, strict=True)]
         spread = of_kills + of_rights
     of_tests = iter(found)

@@ -126,7 +126,7 @@ class TreeFacts:
         rules, report = settings.rules, tree.judged.book_report
         roles = tree.candidates, tree.all_suites
         responses = [reply.response for replies in roles for reply in replies]
-        number, trained = tree.task.number, tuple(tree.trained(settings))
+        number, trained = tree.task.number, tuple(tree.trained_responses(settings))
         return cls(
             number,
             tree.task.problem_id,
@@ -140,7 +140,7 @@ class TreeFacts:
             ),
             tuple(StoredResponse.of(number, place, response) for place, response in enumerate(trained)),
             None if report is None else pickle.dumps(changes(report, rules.book), pickle.HIGHEST_PROTOCOL),
-            None if store is None else store(tree.trimmed(trained)),
+            None if store is None else store(tree.trim(trained)),
         )
 
 
@@ -203,8 +203,8 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
             if each.loads
         ),
     )
-    yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
-    yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
+    yield "pass_new", _mean(_passes(case for each in candidates for suite in each.suites for case in suite.cases))
+    yield "pass_replayed", _mean(_passes(case for each in candidates for case in each.replayed))
     yield from _parts(reward for each in tree.judged.rewards for reward in each.testers)
     for name, value in _parts(each.coder for each in tree.judged.rewards):
         yield f"coder_{name}", value
@@ -256,7 +256,7 @@ def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
     yield from ((name, _mean(values[name])) for name in sorted(values))
 
 
-def _passed(cases: Iterable[CaseReport]) -> list[bool]:
+def _passes(cases: Iterable[CaseReport]) -> list[bool]:
     return [case.verdict is Verdict.PASSED for case in cases if case.verdict.is_evidence]
 
 

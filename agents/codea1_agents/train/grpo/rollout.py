@@ -33,7 +33,7 @@ from codea1_agents.train.grpo.advantages import (
 from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.credit import by_tests, credit_of_groups, token_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
-from codea1_agents.train.grpo.progress import Done, Part, Report, counted_replies, unreported
+from codea1_agents.train.grpo.progress import Done, Part, Report, counted_replies, ignore_report
 from codea1_agents.train.grpo.sampling import ResponseSize, RolloutEngine, single_seed
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.agent import Agent
@@ -230,7 +230,7 @@ class RolledTree:
         """Return the number of replies."""
         return len(self.candidates) + len(self.all_suites)
 
-    def trained(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
+    def trained_responses(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
         """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
         roles, replies = settings.trained_roles, list[tuple[str, str, tuple[int, ...], Reply]]()
         if "coder" in roles:
@@ -253,7 +253,7 @@ class RolledTree:
                 reply.token_advantages,
             )
 
-    def trimmed(self, trained: Iterable[ScoredResponse]) -> RolledTree:
+    def trim(self, trained: Iterable[ScoredResponse]) -> RolledTree:
         """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
 
         Most suites train nothing, so that a node would mostly hold tokens that nobody reads. Golden tests can be
@@ -318,7 +318,7 @@ class TreeRoller:
         self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
         self._generate_s = 0.0
 
-    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> RolloutResult[RolledTree]:
+    def roll(self, tasks: Sequence[Task], report: Report = ignore_report) -> RolloutResult[RolledTree]:
         """Return one tree per task, in order.
 
         Where the sandbox itself fails, rewards are masked.

@@ -27,7 +27,7 @@ from codea1_agents.train.failures import RunnerFailed, StaleWeights
 from codea1_agents.train.grpo.batch import StoredResponse
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Done, Report, unreported
+from codea1_agents.train.grpo.progress import Done, Report, ignore_report
 from codea1_agents.train.grpo.rollout import RolledTree, RolloutResult, Task
 from codea1_agents.train.grpo.weights import HandoverPlan, Piece, piece_of, plan_of
 from codea1_env.errors import UserError
@@ -56,7 +56,7 @@ class RunnerPool:
     """Iterations of learning so far."""
 
     def roll_out(
-        self, tasks: Sequence[Task], report: Report = unreported, *, done: Sequence[RolloutResult[TreeFacts]] = ()
+        self, tasks: Sequence[Task], report: Report = ignore_report, *, done: Sequence[RolloutResult[TreeFacts]] = ()
     ) -> RolloutResult[TreeFacts]:
         """Return what is known of the trees of some tasks; wait for them, and start lost runners again.
 
@@ -266,7 +266,7 @@ def take(learner: Any, rows: Sequence[StoredResponse], stored: Mapping[int, Any]
     lost = frozenset(stored.keys() - trees.keys())
     if lost:
         return None, lost
-    responses = {number: tuple(tree.trained(settings)) for number, tree in trees.items()}
+    responses = {number: tuple(tree.trained_responses(settings)) for number, tree in trees.items()}
     return ray.put([row.planned(responses[row.task][row.number]) for row in rows]), lost
 
 
@@ -313,7 +313,7 @@ class RolloutsAhead:
         """Whether no runner works on them, and what lost runners left undone has its runners."""
         if rolled is None:
             executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
-            work = partial(roll_out_here, unreported)
+            work = partial(roll_out_here, ignore_report)
             self._results: Future[list[RolloutResult[TreeFacts]]] = executor.submit(
                 lambda: list(pool.map_once(tasks, work))
             )

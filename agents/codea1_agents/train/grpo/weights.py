@@ -144,10 +144,10 @@ class WeightReceiver:
         self._expected, self._is_complete = {}, True
 
 
-def require_equal(where: str, sent: Mapping[str, int], found: Mapping[str, int]) -> None:
+def require_equal(where: str, sent: Mapping[str, int], held: Mapping[str, int]) -> None:
     """Raise StaleWeights unless two mappings from names to checksums are equal."""
-    names = sent.keys() | found.keys()
-    wrong = sorted(name for name in names if sent.get(name) != found.get(name))
+    names = sent.keys() | held.keys()
+    wrong = sorted(name for name in names if sent.get(name) != held.get(name))
     if wrong:
         named = ", ".join(wrong[:3]) + (" and others" if len(wrong) > 3 else "")
         raise StaleWeights(f"{where}: {len(wrong)} of {len(names)} tensors are not those that were sent: {named}")

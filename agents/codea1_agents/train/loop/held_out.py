@@ -77,7 +77,7 @@ class HeldOut:
         Raises:
             RunnerFailed: a runner raised an exception.
         """
-        positions = range(len(held_out_problems(self.options.problems, self.options.limit)))
+        positions = range(len(load_held_out(self.options.problems, self.options.limit)))
         by_position: dict[int, Finding] = {}
         work = partial(_evaluate, self.options)
         for findings in algorithm.pool(runners).map(positions, work, by_position.__contains__):
@@ -111,7 +111,7 @@ def summarise(findings: Sequence[Finding]) -> dict[str, float]:
 
 
 @lru_cache(maxsize=4)
-def held_out_problems(source: str, limit: int) -> ProblemSet:
+def load_held_out(source: str, limit: int) -> ProblemSet:
     """Return the problems of an evaluation, which a process reads once.
 
     Raises:
@@ -126,10 +126,10 @@ def _evaluate(options: EvaluationOptions, positions: Sequence[int], runner: Tree
     tasks = [Task(position, bench.problems[position].id) for position in positions]
     golden = bench.golden(tasks) if runner.settings.module_of("coder") and options.samples else {}
     suites = bench.suites(tasks) if runner.settings.module_of("tester") and options.suites else {}
-    found = []
+    findings = []
     for place, task in enumerate(tasks):
         programs = golden.get(task.problem_id, [])
-        found.append(
+        findings.append(
             Finding(
                 position=task.number,
                 passed=tuple(each.passed for each in programs if each.passed is not None),
@@ -137,14 +137,14 @@ def _evaluate(options: EvaluationOptions, positions: Sequence[int], runner: Tree
                 suites={opponent: of_tasks[place] for opponent, of_tasks in suites.items()},
             )
         )
-    return found
+    return findings
 
 
 class _Bench:
     """Problems, players and environments of an evaluation, in a runner."""
 
     def __init__(self, runner: TreeEnvRunner, options: EvaluationOptions) -> None:
-        self.problems = held_out_problems(options.problems, options.limit)
+        self.problems = load_held_out(options.problems, options.limit)
         self._runner, self._options = runner, options
         # The figures must not depend on the rewards of the training.
         self._rules = replace(
@@ -160,20 +160,20 @@ class _Bench:
             turns = roller.coder_turns([task for task in tasks if self.problems.by_id(task.problem_id).golden])
             problem_ids = [turn.info["problem_id"] for turn in turns]
             results = envs.referee.golden(problem_ids, [answer.reply for answer in roller.answers("coder", turns)])
-        found: dict[str, list[GoldenFinding]] = {}
+        by_problem: dict[str, list[GoldenFinding]] = {}
         for problem_id, each in zip(problem_ids, results, strict=True):
-            found.setdefault(problem_id, []).append(each)
-        return found
+            by_problem.setdefault(problem_id, []).append(each)
+        return by_problem
 
     def suites(self, tasks: Sequence[Task]) -> dict[str, list[tuple[SuiteFigures, ...]]]:
         """Return by opponent the suites for its programs, task by task, without those that could not be judged."""
-        found: dict[str, list[tuple[SuiteFigures, ...]]] = {}
+        by_opponent: dict[str, list[tuple[SuiteFigures, ...]]] = {}
         with closing(self._envs(self._options.programs, self._options.suites, golden=True)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
                 trees = self._roller(envs, players).roll(tasks).trees
-                found[opponent] = [tuple(_suite_figures(tree, self._rules.tests_per_suite)) for tree in trees]
-        return found
+                by_opponent[opponent] = [tuple(_suite_figures(tree, self._rules.tests_per_suite)) for tree in trees]
+        return by_opponent
 
     def _player(self, role: Role) -> Player:
         in_training = self._runner.sampling(role)
@@ -218,7 +218,7 @@ def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:
         return
     if not options.problems:
         raise UserError("evaluation.problems: name the problems to evaluate on, or set evaluation.every = 0")
-    context = AgentContext(held_out_problems(options.problems, options.limit), load_sandbox(sandbox))
+    context = AgentContext(load_held_out(options.problems, options.limit), load_sandbox(sandbox))
     for opponent in options.opponents if options.suites else ():
         if opponent != CURRENT:
             load_agent(opponent, context, role="coder")

@@ -28,7 +28,7 @@ from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.resuming import facts_of, require_begun, require_same
 from codea1_agents.train.ray_start import Wanted, ray_running, require_room
-from codea1_agents.train.settings.loading import changed, load_training
+from codea1_agents.train.settings.loading import apply_changes, load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.fitting import require_fit
 from codea1_agents.train.torch_threads import torch_threads
@@ -123,7 +123,7 @@ def resume(
     """
     run = Path(run)
     stored, _ = stored_run(run)
-    config = changed(config or stored, changes)
+    config = apply_changes(config or stored, changes)
     require_begun(run, config)
     load_sandbox(config.game.sandbox)  # as below: the workers use it, but only here is known what the user has typed
     for player in (config.agents.coder, config.agents.tester):
@@ -323,7 +323,7 @@ class _Loop:
 
     def run(self) -> Finished:
         self.algorithm.watch(self._show)
-        with self._interrupts.handled():
+        with self._interrupts.handle():
             try:
                 self._run_steps()
             except KeyboardInterrupt:

@@ -52,7 +52,7 @@ def load_training(
     return _check(_override(settings, overrides), where)
 
 
-def changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
+def apply_changes(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
     """Return settings with overrides applied; see `load_training`."""
     return _check(_override(config.model_dump(exclude_none=True), changes), "settings")
 

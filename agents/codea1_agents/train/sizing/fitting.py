@@ -15,7 +15,7 @@ from typing import Any
 
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.models.shapes import UnknownShape
-from codea1_agents.train.settings.loading import changed, load_training
+from codea1_agents.train.settings.loading import apply_changes, load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.settings.run_parts import ROLES
 from codea1_agents.train.sizing.devices import Devices, devices_here, processor_has_bfloat16
@@ -64,7 +64,7 @@ def _remedy(config: TrainingConfig, size: RunSize) -> str:
     for number in range(1, len(single) + 1):
         for chosen in combinations(single, number):
             changes = {key: value for each in chosen for key, value in each.items()}
-            if not size_of(changed(config, changes), size.devices).faults:
+            if not size_of(apply_changes(config, changes), size.devices).faults:
                 texts = [f"{key}={str(value).lower()}" for key, value in changes.items()]  # as `--set` takes them
                 return f"it fits with {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
     for name in _SMALLER_PRESETS:
@@ -105,10 +105,10 @@ def _spread(n_gpus: int) -> dict[str, Any]:
 
 def present_value(config: TrainingConfig, key: str) -> Any:
     """Return the value of a dotted key; None below a table that is not set."""
-    found: Any = config
+    value: Any = config
     for part in key.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 _PROMPT_STEP, _REPLY_STEP = 128, 64
@@ -207,7 +207,7 @@ def propose(
         base = load_training(preset)
         every = {**_changes(base, model, lengths, prompts), **batches}
         changes = {key: value for key, value in every.items() if present_value(base, key) != value}
-        proposal = Proposal(preset, lengths, changes, _size(changed(base, changes), devices), _missing(base))
+        proposal = Proposal(preset, lengths, changes, _size(apply_changes(base, changes), devices), _missing(base))
         if proposal.size is None or not proposal.size.faults:
             break
     return proposal
@@ -251,20 +251,20 @@ def _lengths(seen: Mapping[Role, SeenLengths], limit: int, context: int | None) 
 
     A tester's prompt holds a program, which in training may be as long as a reply of the coder.
     """
-    found: dict[Role, Lengths] = {}
+    lengths: dict[Role, Lengths] = {}
     longest_program = 0
     for role in ROLES:
         prompts, replies, n_cut = seen[role].prompts, seen[role].replies, seen[role].n_cut
         many_cut = n_cut >= _MANY_CUT * (len(replies) + n_cut)
-        reply = limit if many_cut else min(limit, _rounded(max(replies), _REPLY_STEP))
-        prompt = _rounded(max(prompts, default=0) + longest_program, _PROMPT_STEP)
+        reply = limit if many_cut else min(limit, _round_up(max(replies), _REPLY_STEP))
+        prompt = _round_up(max(prompts, default=0) + longest_program, _PROMPT_STEP)
         if context is not None:
             prompt = max(1, min(prompt, context - reply))
         n_replies_cut = n_cut + sum(each > reply for each in replies)
-        found[role] = Lengths(prompt, sum(each > prompt for each in prompts), reply, n_replies_cut)
+        lengths[role] = Lengths(prompt, sum(each > prompt for each in prompts), reply, n_replies_cut)
         longest_program = reply
-    return found
+    return lengths
 
 
-def _rounded(length: int, step: int) -> int:
+def _round_up(length: int, step: int) -> int:
     return max(step, ceil(length / step) * step)

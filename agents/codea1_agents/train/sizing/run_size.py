@@ -124,18 +124,18 @@ def with_contexts(processes: Iterable[Process]) -> Iterator[Process]:
         yield replace(each, parts=(*each.parts, CONTEXT))
 
 
-def placed(processes: Iterable[Process], n_gpus: int) -> Placement:
+def place(processes: Iterable[Process], n_gpus: int) -> Placement:
     """Return where Ray puts processes that start in this order.
 
     A process that requests a share of a GPU gets the fullest one that has such a share left.
     """
     free = [1.0] * n_gpus
-    found = []
+    placed = []
     for process in processes:
-        found.append(replace(process, on=_numbers(process, free)))
-        for number in found[-1].on if not process.is_in_driver else ():
+        placed.append(replace(process, on=_numbers(process, free)))
+        for number in placed[-1].on if not process.is_in_driver else ():
             free[number] -= min(process.gpus, 1.0)
-    return Placement(tuple(found), n_gpus)
+    return Placement(tuple(placed), n_gpus)
 
 
 def _numbers(process: Process, free: Sequence[float]) -> tuple[int, ...]:
@@ -377,7 +377,7 @@ def size_of(config: TrainingConfig, devices: Devices) -> RunSize:
     gpus_per_runner = config.cluster.gpus_per_env_runner
     gpu_bytes = devices.gpu.memory_gb * 1e9 if devices.gpu and gpus_per_runner else 0
     engines = engines_of(list(modules.values()), gpu_bytes, gpus_per_runner)
-    placement = placed(with_contexts(_processes(config, list(modules.values()), engines)), devices.n_gpus)
+    placement = place(with_contexts(_processes(config, list(modules.values()), engines)), devices.n_gpus)
     n_sampling, n_learning, seconds = placement.n_gpus_of("runner"), placement.n_gpus_of("learner"), None
     if devices.gpu and devices.gpu.tflops and n_sampling and n_learning and not any(each.fault for each in engines):
         seconds = step_seconds(

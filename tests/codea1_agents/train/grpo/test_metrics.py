@@ -45,9 +45,9 @@ def test_a_suite_that_all_candidates_meet_counts_once_and_figures_need_no_tokens
     assert figures["kill_rate"] == pytest.approx(2 / 3)
     assert figures["right_kill_rate"] == pytest.approx(2 / 3 * 2 / 3)
     settings = TrainingSettings(module_by_role={"coder": "coder"})
-    lean = tree.trimmed(tree.trained(settings))
+    lean = tree.trim(tree.trained_responses(settings))
     assert lean.candidates == tree.candidates
-    assert [each.response for each in lean.trained(settings)] == [each.response for each in tree.candidates]
+    assert [each.response for each in lean.trained_responses(settings)] == [each.response for each in tree.candidates]
     assert len(lean.suites[0]) == 3
     assert not any(answer.prompt or isinstance(answer.response, Response) for answer in lean.suites[0])
     assert tree_figures(lean, 2) == figures
