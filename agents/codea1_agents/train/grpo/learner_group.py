@@ -193,7 +193,7 @@ class ShardedLearnerGroup(WatchedLearnerGroup):
         """Return gathered weights if `components` names them (`learner/rl_module`); otherwise nothing.
 
         The first learner holds the gathered weights of one model after the other, this process those of all: prefer
-        checkpoints, and `runners.send_weights` for pieces.
+        checkpoints, and `RunnerPool.send_weights` for pieces.
         """
         wanted = self._get_subcomponents(COMPONENT_LEARNER, components)
         if not wanted:
