@@ -7,6 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -125,14 +126,14 @@ class TreeFacts:
         """
         rules, report = settings.rules, tree.judged.book_report
         roles = tree.candidates, tree.all_suites
-        responses = [reply.response for replies in roles for reply in replies]
+        responses = [reply.response for replies in roles for reply in replies if reply.response is not None]
         number, trained = tree.task.number, tuple(tree.trained_responses(settings))
         return cls(
             number,
             tree.task.problem_id,
             tree_figures(tree, rules.tests_per_suite),
             tree.get_return(),
-            sum(response.n_tokens for response in responses if response is not None),
+            sum(map(attrgetter("n_tokens"), responses)),
             tree.env_steps(),
             tree.agent_steps(),
             next(
@@ -189,12 +190,12 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     yield "masked_share", _mean(np.isnan(tree.coder_rewards))
     for role, answers in (("coder", tree.candidates), ("tester", tree.all_suites)):
         responses = [answer.response for answer in answers if answer.response is not None]
-        yield f"{role}_tokens", _mean(each.n_tokens for each in responses)
+        yield f"{role}_tokens", _mean(map(attrgetter("n_tokens"), responses))
         yield f"{role}_cut_share", _mean(each.is_cut for each in responses)
     if tree.judged.report is None:
         return
     candidates = tree.judged.report.candidates
-    yield "valid_candidates", _mean(each.loads for each in candidates)
+    yield "valid_candidates", _mean(map(attrgetter("loads"), candidates))
     yield (
         "untested_share",
         _mean(
@@ -211,9 +212,9 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     written = candidates[:1] if tree.judged.report.shares_suites else candidates  # each suite once
     right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
-    met = [suite for each in candidates if each.loads for suite in each.suites]
-    yield "right_kill_rate", _mean(suite.beats_rightly for suite in met)
-    yield "kill_rate", _mean(suite.beats for suite in met)
+    met = [suite for each in filter(attrgetter("loads"), candidates) for suite in each.suites]
+    yield "right_kill_rate", _mean(map(attrgetter("beats_rightly"), met))
+    yield "kill_rate", _mean(map(attrgetter("beats"), met))
     yield from _judging(candidates)
     yield from _tests(suite for each in written for suite in each.suites if not suite.suite.internal_error)
     suites = [suite.suite for each in written for suite in each.suites]
@@ -228,7 +229,7 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
 
 def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
     """Yield how often a verdict came from more than the first comparison of values, per case of a valid program."""
-    valid = [each for each in candidates if each.loads]
+    valid = list(filter(attrgetter("loads"), candidates))
     n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
     n_cases += sum(each.rechecks.undecided for each in valid)
     if n_cases:
