@@ -149,10 +149,10 @@ class FakeRunner:
 
     def roll_out(self, tasks: Sequence[Any], report: Any) -> Any:
         """Return one tree per task, in no time."""
-        from codea1_agents.train.grpo.rollout import RolledTrees  # noqa: PLC0415
+        from codea1_agents.train.grpo.rollout import RolloutResult  # noqa: PLC0415
 
         trees = [tree_of(task, self._judged[task.number % len(self._judged)]) for task in tasks]
-        return RolledTrees(tuple(trees), 0.0, 0.0)
+        return RolloutResult(tuple(trees), 0.0, 0.0)
 
     def receive_weights(self, piece: Any) -> None:
         """Copy a piece into the model."""
@@ -301,7 +301,6 @@ def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
 def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     """Return the figures of a step: the parts in the order of `GRPO.training_step`."""
     from codea1_agents.train.grpo.metrics import mean_figures  # noqa: PLC0415
-    from codea1_agents.train.grpo.runners import roll_out  # noqa: PLC0415
 
     group, clock = FakeGroup(actors, -(-n_trees // _TREES_PER_RUNNER)), Clock()
     driver = driver_of(n_trees, book, group, FakeLearners(actors))
@@ -309,10 +308,10 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     with clock.part("tasks"):
         tasks = driver._next_tasks()
     with clock.part("receive"):
-        rolled = roll_out(driver, tasks)
+        rolled = driver.pool().roll_out(tasks)
     held = resident_bytes() - before
     with clock.part("plan"):
-        rolled, batch, _ = driver._taken(rolled)
+        rolled, batch, _ = driver._assign(rolled)
     trees = rolled.trees
     with clock.part("figures"):
         mean_figures(trees)
@@ -350,14 +349,14 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
 
 def handover(actors: Sequence[Any]) -> dict[str, float]:
     """Return the seconds per GB of a hand-over to one receiver and to two on one node."""
-    from codea1_agents.train.grpo.runners import send_weights  # noqa: PLC0415
+    from codea1_agents.train.grpo.runners import RunnerPool  # noqa: PLC0415
 
     learners, found = FakeLearners(), {}
     for n in (1, len(actors)):
         group, times = FakeGroup(actors[:n], n), []
         for _ in range(_HANDOVERS):
             begun = time.perf_counter()
-            send_weights(learners, group, range(n))
+            RunnerPool(group, learners, print, 0).send_weights(range(n))
             times.append(time.perf_counter() - begun)
         found[str(n)] = statistics.median(times[1:]) / (_HANDOVER_MB * 2**20 / GB)  # the first one warms up
     return found
@@ -413,7 +412,7 @@ def weights_bytes(preset: str) -> int:
     """Return the bytes that both roles hand over in bfloat16."""
     from codea1_agents.models.shapes import shape_of  # noqa: PLC0415
     from codea1_agents.train.settings.loading import load_training  # noqa: PLC0415
-    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415
+    from codea1_agents.train.settings.run_parts import models_of  # noqa: PLC0415
 
     return sum(2 * shape_of(each.path).parameters for each in models_of(load_training(preset)).values())
 

@@ -57,7 +57,7 @@ from codea1_agents.train.grpo.sampling import TransformersEngine
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_agents.train.settings.options import ClusterOptions
-from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
+from codea1_agents.train.sizing.memory import MicroBatch, SizedModule, learner_parts
 from codea1_env import Referee, Tree
 
 Figures = dict[str, Any]

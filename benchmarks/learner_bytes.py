@@ -17,7 +17,7 @@ from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
-from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
+from codea1_agents.train.sizing.memory import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
 
 _ALLOCATION = "[memory]"  # the name of the profiler's events
 

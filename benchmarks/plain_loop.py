@@ -109,7 +109,7 @@ class PlainLoop:
         for tree in trees:
             if tree.judged.book_report is not None:
                 self.book.record(tree.judged.book_report, self.settings.rules.book, Provenance(run="plain"))
-        responses = [each for tree in trees for each in tree.trained(self.settings)]
+        responses = [each for tree in trees for each in tree.trained_responses(self.settings)]
         if responses:
             plan = planned(responses, self.config.minibatches_per_epoch, (self.settings.seed, number))
             (batch,) = shards(plan, 1)

@@ -142,7 +142,7 @@ class _Ours:
     def _write_prompts(self) -> None:
         texts: dict[str, list[str]] = {"coder": [], "tester": []}
         for tree in self._algorithm.last_trees:
-            for reply in tree.trained(self._algorithm.settings):
+            for reply in tree.trained_responses(self._algorithm.settings):
                 chat = self._algorithm.env_runner.module[reply.module].chat
                 texts[reply.role].append(chat.tokenizer.decode(reply.prompt))
         distinct = {role: list(dict.fromkeys(of_role)) for role, of_role in texts.items()}

@@ -25,9 +25,8 @@ from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.devices import SHEETS, Devices, Gpu, parse_devices
 from codea1_agents.train.sizing.fitting import advice
-from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
-from codea1_agents.train.sizing.run_size import size_of
-from codea1_agents.train.sizing.timing import assumptions
+from codea1_agents.train.sizing.memory import MicroBatch, SizedModule, learner_parts
+from codea1_agents.train.sizing.run_size import assumptions, size_of
 
 GB = 1e9
 PRESETS = ("one-gpu", "one-gpu-lora", "node-lora", "paper-1.5b", "paper-3b", "paper-7b")

@@ -94,7 +94,7 @@ def test_times_evaluations_and_alarms_are_those_that_are_recorded() -> None:
     recorded = {name for name in texts(METRICS, "times") if name.isidentifier()} | {"cpu_s"}
     assert 'times["cpu_s"]' in (TRAIN / "loop" / "loop.py").read_text()
     assert named("Times") == recorded
-    evaluated = keys(TRAIN / "loop" / "held_out.py", "summed_up")
+    evaluated = keys(TRAIN / "loop" / "held_out.py", "summarise")
     recorded = {name for name in evaluated if "_at_" not in name}
     assert {name for name in named("Held-out problems") if "/" not in name and "_at_" not in name} == recorded
     assert {"coder_pass_at_1", "coder_pass_at_8"} <= named("Held-out problems")

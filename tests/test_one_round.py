@@ -266,10 +266,10 @@ class Scripted:
         self._texts = texts
 
     def answer(self, turns: Sequence[Any], *_: Any) -> list[Any]:
-        from codea1_agents.train.grpo.rollout import Answer
+        from codea1_agents.train.grpo.rollout import Reply
 
         texts = [self._texts[turn.candidate] for turn in turns]
-        return [Answer(unavailable="gone") if text == GONE else Answer(text) for text in texts]
+        return [Reply(unavailable="gone") if text == GONE else Reply(text) for text in texts]
 
 
 def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
-from codea1_agents.train.grpo.rollout import Answer, GroupEnvs, Player, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, Player, Reply, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import ProblemSet
@@ -22,12 +22,12 @@ class Scripted:
         self.texts = texts
         self.turns: list[Turn] = []
 
-    def answer(self, turns: Sequence[Turn], *_: object) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Reply]:
         self.turns += turns
         answers = [self.texts[number % len(self.texts)] for number in range(len(turns))]
-        return [Answer(text) if text else Answer(unavailable="gone") for text in answers]
+        return [Reply(text) if text else Reply(unavailable="gone") for text in answers]
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         return ()
 
 

@@ -17,9 +17,9 @@ from codea1_agents.models.model_files import require_model
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate
-from codea1_agents.train.settings.modules import ROLES
+from codea1_agents.train.settings.run_parts import ROLES
 from codea1_agents.train.sizing.devices import devices_here
-from codea1_agents.train.sizing.proposing import Proposal, SeenLengths, propose
+from codea1_agents.train.sizing.fitting import Proposal, SeenLengths, propose
 from codea1_env.agent import AgentContext, Info, Observation, Role, load_agent
 from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems import ProblemSet

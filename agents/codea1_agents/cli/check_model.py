@@ -25,7 +25,7 @@ from codea1_agents.cli.options import (
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.gguf_files import GgufSource
 from codea1_agents.statistics import estimate_document
-from codea1_agents.train.sizing.proposing import Proposal
+from codea1_agents.train.sizing.fitting import Proposal
 from codea1_agents.train.sizing.run_size import RunSize
 from codea1_env.problems import load_problems
 from codea1_env.rendering import harmless

@@ -10,13 +10,11 @@ import typer
 
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.train.loop.game import require_game
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import require_game
 from codea1_agents.train.sizing.devices import parse_devices
 from codea1_agents.train.sizing.fitting import advice, devices_of
-from codea1_agents.train.sizing.placement import Process
-from codea1_agents.train.sizing.run_size import RunSize, size_of
-from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT
+from codea1_agents.train.sizing.run_size import LEARNS_AT, SAMPLES_AT, Process, RunSize, size_of
 from codea1_env.errors import UserError
 
 

@@ -18,7 +18,7 @@ from typer import Option
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_document, show_next_line
-from codea1_agents.cli.options import Problems, SessionOptions, output, retyped
+from codea1_agents.cli.options import Problems, SessionOptions, output, retype
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.models.completions import Usage
@@ -222,12 +222,12 @@ class RecordKeeper(Generic[_R]):
         while out.exists():
             out = out.with_name(f"{out.name}-2")
         if folder is None:
-            return retyped(f"codea1 eval {kind}", self._session.options, out=out)
+            return retype(f"codea1 eval {kind}", self._session.options, out=out)
         agent = next(name for name in _YARDSTICKS[kind] if name != self._settings["agent"])
         kept = {**self._settings, **self._settings.get("task", {})}  # what a file of generations has decided
         mode = "suite" if kept.get("mode") == "suite" else ""
         changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": mode}
-        same = retyped(f"codea1 eval {kind}", self._session.options, out=out, agent=agent, **changes)
+        same = retype(f"codea1 eval {kind}", self._session.options, out=out, agent=agent, **changes)
         return f"{same} && {shlex.join(['codea1', 'eval', 'compare', str(out), str(folder)])}"
 
     def _finish(self, figures: Mapping[str, Any]) -> None:

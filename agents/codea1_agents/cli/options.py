@@ -37,16 +37,16 @@ def output(about: str, *names: str, is_file: bool = False, **settings: Any) -> A
     A place that cannot be written is refused before any work.
     """
     names = names or ("--out", "-o")
-    return Option(*names, help=about, callback=_checked(require_file if is_file else require_folder), **settings)
+    return Option(*names, help=about, callback=_check_place(require_file if is_file else require_folder), **settings)
 
 
-def _checked(require: Callable[[Path], None]) -> Callable[[Context, Path | None], Path | None]:
-    def given(context: Context, path: Path | None) -> Path | None:
+def _check_place(require: Callable[[Path], None]) -> Callable[[Context, Path | None], Path | None]:
+    def check(context: Context, path: Path | None) -> Path | None:
         if path is not None and not context.resilient_parsing:  # in which a shell completes words
             require(path)
         return path
 
-    return given
+    return check
 
 
 def problem_source(about: str = "Problem source: a name or a path.", **settings: Any) -> Any:
@@ -131,7 +131,7 @@ class SessionOptions(Options):
     quiet: NoProgress = False
 
 
-def retyped(command: str, options: Options, **changes: object) -> str:
+def retype(command: str, options: Options, **changes: object) -> str:
     """Return the command line that gives a command these options, with some of them changed; defaults are left out."""
     words, hints = command.split(), get_type_hints(type(options), include_extras=True)
     for each in fields(options):

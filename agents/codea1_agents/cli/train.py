@@ -15,8 +15,8 @@ from codea1_agents.cli.options import Options, SummaryOnly, output, problem_sour
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
-from codea1_agents.train.loop.game import lone_groups
-from codea1_agents.train.settings.loading import load_training, read_overrides, with_overrides
+from codea1_agents.train.settings.loading import load_training, read_overrides
+from codea1_agents.train.settings.run_parts import lone_groups
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables
@@ -111,7 +111,7 @@ def run_training(options: TrainOptions) -> None:
 
 
 def _changes(options: TrainOptions) -> dict[str, Any]:
-    """Return the changes to the settings as nested tables; those of `--set` come last and have precedence."""
+    """Return the changes to the settings by dotted key; those of `--set` come last and have precedence."""
     named = {
         "agents.coder.model": options.coder,
         "agents.tester.model": options.tester,
@@ -120,8 +120,7 @@ def _changes(options: TrainOptions) -> dict[str, Any]:
         "evaluation.problems": options.held_out,
         "run.steps": options.steps,
     }
-    shortcuts = {key: value for key, value in named.items() if value}
-    return with_overrides({}, {**shortcuts, **dict(read_overrides(options.changes or ()))})
+    return {key: value for key, value in named.items() if value} | dict(read_overrides(options.changes or ()))
 
 
 def require_training() -> None:

@@ -32,7 +32,7 @@ _D = TypeVar("_D")
 _P = ParamSpec("_P")
 
 
-def checked(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def check_values(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of some of the settings that a dataclass declares.
 
     Args:
@@ -44,15 +44,15 @@ def checked(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
         UserError: a value is of another type or out of its range; the error is about the first.
     """
     adapters = _adapters(kind)  # type: ignore[arg-type]  # classes are hashable
-    found = {}
+    checked = {}
     for name, value in values.items():
         if name not in adapters:
             raise UnknownName.of("setting", name, adapters)
         try:
-            found[name] = adapters[name].validate_python(value.item() if isinstance(value, np.generic) else value)
+            checked[name] = adapters[name].validate_python(value.item() if isinstance(value, np.generic) else value)
         except ValidationError as error:
             raise UserError(fault_of(error, name)) from error
-    return found
+    return checked
 
 
 def fault_of(error: ValidationError, *path: str) -> str:
@@ -92,7 +92,7 @@ def settings_in(config: Any, kind: type[_D]) -> _D:
     Raises:
         UserError: a value is of another type or out of its range, or several do not go together.
     """
-    return kind(**checked(kind, values_of(config, kind)))
+    return kind(**check_values(kind, values_of(config, kind)))
 
 
 def takes(kind: Callable[_P, Any]) -> Callable[[Callable[..., _D]], Callable[Concatenate[Any, _P], _D]]:

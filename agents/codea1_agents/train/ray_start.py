@@ -63,14 +63,14 @@ def require_room(wanted: Iterable[Wanted]) -> None:
 
 def _times(needs: Mapping[str, float], node: Mapping[str, float], most: int) -> int:
     """Return how many processes a node has room for; `most` if they need nothing. A share of a GPU is of one GPU."""
-    found = []
+    times = []
     for name, n in needs.items():
         has = node.get(name, 0.0)
         if name == "GPU" and 0 < n < 1:
-            found.append(int(has) * int(1 / n + 1e-9))
+            times.append(int(has) * int(1 / n + 1e-9))
         elif n:
-            found.append(int(has / n + 1e-9))
-    return min(found, default=most)
+            times.append(int(has / n + 1e-9))
+    return min(times, default=most)
 
 
 def _amounts(resources: Mapping[str, float]) -> str:

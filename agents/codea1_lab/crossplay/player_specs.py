@@ -128,7 +128,7 @@ def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
     """Return the folder of a run's model; export it from a checkpoint if necessary."""
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.folder import checkpoint_of, stored_run  # noqa: PLC0415  slow to import
-    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415  slow to import
+    from codea1_agents.train.settings.run_parts import models_of  # noqa: PLC0415  slow to import
 
     if step == "base":
         models = models_of(stored_run(run)[0])

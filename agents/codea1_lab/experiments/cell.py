@@ -12,9 +12,9 @@ from typing import Any
 
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.play.versions import processor_kind
-from codea1_agents.train.settings.loading import changed
-from codea1_agents.train.settings.modules import ROLES
+from codea1_agents.train.settings.loading import apply_changes
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import ROLES
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
@@ -208,7 +208,7 @@ def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -
         own: dict[str, Any] = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
         if plain.agents.base:
             own["checkpoints.export"] = False  # `_adapters` writes megabytes in place of two merged models
-        done = train(changed(plain, {**own, **paths}), out=run, env=env)
+        done = train(apply_changes(plain, {**own, **paths}), out=run, env=env)
     if done.interrupted:
         raise KeyboardInterrupt
     after = {module: Path(path) for module, path in done.models.items()} or _adapters(run, plain, paths)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-from codea1_agents.train.loop.game import limits_of, rules_of
 from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import limits_of, rules_of
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
@@ -349,5 +349,5 @@ def _check_step(experiment: Experiment, system: System, role: Role, where: str) 
     config = experiment.training(source)
     if not source.preset or not (config.agents.model_of(role) or config.agents.shared.model):
         raise UserError(f"{fault}: {name!r} trains no {role}")
-    if step not in (kept := config.checkpoints.kept(config.run.steps)):
+    if step not in (kept := config.checkpoints.kept_steps(config.run.steps)):
         raise UserError(f"{fault} is {step}, and {name!r} keeps the checkpoints of {', '.join(map(str, kept))}")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from codea1_agents.train.grpo.hyperparameters import UpdateSettings
-from codea1_agents.train.loop.game import rules_of
 from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.settings.run_parts import rules_of
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
 from codea1_env.runs.config import flat
 from codea1_lab.experiments.declaration import Experiment

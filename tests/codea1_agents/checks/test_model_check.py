@@ -13,8 +13,8 @@ from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport,
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.statistics import Estimate
 from codea1_agents.train.grpo.causal_models import load_causal_model
-from codea1_agents.train.settings.modules import ROLES
-from codea1_agents.train.sizing.proposing import Lengths, Proposal, SeenLengths
+from codea1_agents.train.settings.run_parts import ROLES
+from codea1_agents.train.sizing.fitting import Lengths, Proposal, SeenLengths
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox

@@ -159,7 +159,7 @@ def advantages_by_parts(
     if form == "sum":
         return group_advantages(np.asarray(total), keeps_flat=keeps_flat)
     whole = group_advantages(np.asarray(total), keeps_flat=True)
-    terms = [part.weight * group_advantages(_compared(part, parts, form, valid_from)).values for part in parts]
+    terms = [part.weight * group_advantages(_compared_values(part, parts, form, valid_from)).values for part in parts]
     has_spread = np.any([term.any(axis=-1) for term in terms], axis=0)
     return Advantages(
         values=np.where(whole.is_trained, sum(terms), 0.0),
@@ -202,7 +202,9 @@ def require_parts(names: Set[str], form: AdvantageForm) -> None:
     )
 
 
-def _compared(part: GroupedPart, parts: Sequence[GroupedPart], form: AdvantageForm, valid_from: float) -> Rewards:
+def _compared_values(
+    part: GroupedPart, parts: Sequence[GroupedPart], form: AdvantageForm, valid_from: float
+) -> Rewards:
     """Return the values of a part, with nan where a rollout is not compared in it."""
     if form != "conditioned" or part.name not in ADVERSITY:
         return part.values

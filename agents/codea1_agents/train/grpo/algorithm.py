@@ -38,25 +38,22 @@ from codea1_agents.train.failures import RunnerFailed, SamplerDiffers
 from codea1_agents.train.grpo.batch import StoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.metrics import StepFacts, TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Meter, Part, Phase, Progress, Report, report_minibatches, unreported
-from codea1_agents.train.grpo.rollout import RolledTree, Task
+from codea1_agents.train.grpo.progress import Meter, Part, Phase, Progress, Report, ignore_report, report_minibatches
+from codea1_agents.train.grpo.rollout import RolledTree, RolloutResult, Task
 from codea1_agents.train.grpo.runners import (
     MAX_ROUNDS,
     Relay,
-    RolledOut,
     RolloutsAhead,
+    RunnerPool,
     StoredTrees,
-    fetched,
-    release_samplers,
-    roll_out,
-    send_weights,
+    fetch,
     take,
 )
 from codea1_agents.train.ray_start import start_ray
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import load_problems
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import BookUpdate
 
@@ -66,7 +63,7 @@ _SINGLE_TOKEN = 20  # times the allowed mean: one token may differ so much
 _ROLLOUT_TIMER = "rollouts"
 
 
-def _refused(method: str) -> Callable[..., None]:
+def _refuse(method: str) -> Callable[..., None]:
     def refuse(*_: Any, **__: Any) -> None:
         """Raise UserError: modules stay the same."""
         raise UserError(
@@ -115,7 +112,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.meter = Meter()
         """Progress of the iteration."""
         self._relay: Relay | None = None
-        self._report: Report = unreported
+        self._report: Report = ignore_report
         self._compared: set[str] = set()  # modules whose sampler was compared with the learner
         self._ahead: RolloutsAhead | None = None  # those of the next iteration
         self._evaluated: tuple[str, ...] = ()  # names of the last evaluation's figures
@@ -153,24 +150,35 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Run one iteration."""
         begun = time.perf_counter()
-        self.meter.begin(Phase.SAMPLING, self._sampled_parts())
-        synced_s = 0.0 if self._ahead is not None else self._synced()
+        n, shape = self.config.problems_per_step, self.settings.rollout
+        parts = {Part.PROGRAMS: shape.n_candidates, Part.SUITES: shape.n_groups * shape.n_suites, Part.JUDGED: 1}
+        self.meter.begin(Phase.SAMPLING, {part: n * per_problem for part, per_problem in parts.items() if per_problem})
+        synced_s = 0.0 if self._ahead is not None else self._sync_timed()
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
-            rolled = self._rolled_out()
-            rolled, batch, parts = self._taken(rolled)
+            if self._ahead is not None:  # sampled during the last iteration
+                rolled, self._ahead = self._ahead.finish(), None
+            else:
+                tasks = self._next_tasks()
+                rolled = self.pool().roll_out(tasks, self._report)
+                self._next_task += len(tasks)
+            rolled, batch, references = self._assign(rolled)
         rolled_s = time.perf_counter() - begun - synced_s
         self.metrics.aggregate(rolled.metrics, key=ENV_RUNNER_RESULTS)
         self.meter.begin(Phase.LEARNING)
         self.last_trees = StoredTrees(rolled.trees)
         book = self._record(rolled.trees)
-        if self.config.overlap:
-            synced_s += self._sample_ahead()
+        if self.config.overlap:  # with the present weights
+            self.restore_env_runners(self.env_runner_group)
+            synced_s += self._sync_timed()
+            tasks = self._next_tasks()
+            self._ahead = RolloutsAhead(self.pool(), tasks)
+            self._next_task += len(tasks)
         self.last_step = StepFacts(
             figures=mean_figures(rolled.trees),
-            n_tokens=sum(each.n_tokens for each in rolled.trees),
-            skipped={each.problem_id: each.skipped for each in rolled.trees if each.skipped},
+            n_tokens=sum(tree.n_tokens for tree in rolled.trees),
+            skipped={tree.problem_id: tree.skipped for tree in rolled.trees if tree.skipped},
             n_tasks_lost=len(rolled.tasks) - len(rolled.trees),
-            n_trained=dict(Counter(row.module for each in rolled.trees for row in each.trained)),
+            n_trained=dict(Counter(row.module for row in batch)),
             staleness=self.iteration - rolled.iteration,
             book_size=self.book.size(),
             book_added=sum(delta.added for delta in book),
@@ -181,12 +189,12 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             judge_s=rolled.judge_s,
         )
         self._log(self.last_step, rolled.trees)
-        if parts:
+        if references:
             learning = time.perf_counter()
             if self.config.placement == "colocated":
-                release_samplers(self)
+                self.pool().release_samplers()
             with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-                self._learn(batch, parts)
+                self._learn(batch, references)
             self.last_step = replace(self.last_step, learn_s=time.perf_counter() - learning)
 
     def _log(self, facts: StepFacts, trees: Sequence[TreeFacts]) -> None:
@@ -216,7 +224,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """
         if self._ahead is not None:
             self._ahead.finish()
-        send_weights(self.learner_group, self.env_runner_group)
+        self.pool().send_weights()
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
         """Start lost runners again and send them the learners' weights, unless their rollouts are in progress."""
@@ -225,7 +233,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             return []
         restored: list[int] = super().restore_env_runners(env_runner_group)
         if restored:
-            send_weights(self.learner_group, env_runner_group, restored)
+            self.pool(env_runner_group).send_weights(restored)
         return restored
 
     def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
@@ -248,10 +256,14 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             raise UserError(f"set_weights: modules are {', '.join(self.settings.models)}, got {module!r}")
         self.set_state({COMPONENT_LEARNER_GROUP: {COMPONENT_LEARNER: {COMPONENT_RL_MODULE: dict(weights)}}})
 
-    add_module, remove_module = _refused("add_module"), _refused("remove_module")
-    add_policy, remove_policy = _refused("add_policy"), _refused("remove_policy")
+    add_module, remove_module = _refuse("add_module"), _refuse("remove_module")
+    add_policy, remove_policy = _refuse("add_policy"), _refuse("remove_policy")
 
-    def _synced(self) -> float:
+    def pool(self, group: Any = None) -> RunnerPool:
+        """Return the runners of a group of RLlib's; None: those of the training."""
+        return RunnerPool(group or self.env_runner_group, self.learner_group, self.restore_env_runners, self.iteration)
+
+    def _sync_timed(self) -> float:
         """Send the weights to each runner and return how many seconds that took."""
         begun = time.perf_counter()
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
@@ -269,11 +281,11 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         if self.eval_env_runner_group is None:
             self.sync_runners()
         else:
-            send_weights(self.learner_group, self.eval_env_runner_group)
-        found: dict[str, Any] = super().evaluate(parallel_train_future)
-        figures = found.get(ENV_RUNNER_RESULTS, {})  # in an order that changes from run to run
+            self.pool(self.eval_env_runner_group).send_weights()
+        results: dict[str, Any] = super().evaluate(parallel_train_future)
+        figures = results.get(ENV_RUNNER_RESULTS, {})  # in an order that changes from run to run
         ordered = (*self._evaluated, *sorted(figures))
-        return {**found, ENV_RUNNER_RESULTS: {name: figures[name] for name in ordered if name in figures}}
+        return {**results, ENV_RUNNER_RESULTS: {name: figures[name] for name in ordered if name in figures}}
 
     def log_evaluation(self, figures: Mapping[str, float]) -> None:
         """Report figures as the results of an evaluation, instead of those of the last one.
@@ -291,8 +303,9 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def _compile_iteration_results(self, **parts: Any) -> dict[str, Any]:
         """Return RLlib's results; those of learners are there, by module, also when no reply trained them."""
-        found = super()._compile_iteration_results(**parts)
-        return {**found, LEARNER_RESULTS: {name: {} for name in self.settings.models} | found.get(LEARNER_RESULTS, {})}
+        results = super()._compile_iteration_results(**parts)
+        learned = results.get(LEARNER_RESULTS, {})
+        return {**results, LEARNER_RESULTS: {name: {} for name in self.settings.models} | learned}
 
     # Tasks
 
@@ -304,39 +317,17 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             epoch: np.random.default_rng([self.settings.seed, epoch]).permutation(n_problems)
             for epoch in {number // n_problems for number in numbers}
         }
-        return [
-            self._task(number, self.problems[int(orders[number // n_problems][number % n_problems])])
-            for number in numbers
-        ]
+        rules, tasks = self.settings.rules.book, []
+        for number in numbers:
+            problem = self.problems[int(orders[number // n_problems][number % n_problems])]
+            entries = () if rules.update is BookUpdate.OFF else self.book.retrieve(problem.id, rules)
+            tasks.append(Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries)))
+        return tasks
 
-    def _task(self, number: int, problem: Problem) -> Task:
-        rules = self.settings.rules.book
-        if rules.update is BookUpdate.OFF:
-            return Task(number, problem.id)
-        entries = self.book.retrieve(problem.id, rules)
-        return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
-
-    def _sampled_parts(self) -> dict[Part, int]:
-        n, shape = self.config.problems_per_step, self.settings.rollout
-        suites = {Part.SUITES: n * shape.n_groups * shape.n_suites} if shape.n_suites else {}
-        return {Part.PROGRAMS: n * shape.n_candidates, **suites, Part.JUDGED: n}
-
-    def _rolled_out(self) -> RolledOut:
-        """Return the trees of the iteration, which may have been sampled during the last one.
-
-        Raises:
-            RunnerFailed: a runner raised an exception, or all were lost.
-        """
-        if self._ahead is not None:
-            rolled, self._ahead = self._ahead.finish(), None
-            return rolled
-        tasks = self._next_tasks()
-        rolled = roll_out(self, tasks, self._report)
-        self._next_task += len(tasks)
-        return rolled
-
-    def _taken(self, rolled: RolledOut) -> tuple[RolledOut, list[StoredResponse], list[Any]]:
-        """Let each learner fetch its part of the responses from the nodes of the runners; plan them before.
+    def _assign(
+        self, rolled: RolloutResult[TreeFacts]
+    ) -> tuple[RolloutResult[TreeFacts], list[StoredResponse], list[Any]]:
+        """Plan the batch, then let each learner fetch its part of the responses from the nodes of the runners.
 
         What a lost runner held is rolled out again, by others with the same weights.
 
@@ -347,31 +338,26 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             RunnerFailed: runners were lost again and again.
         """
         for _ in range(MAX_ROUNDS):
-            batch = self._planned(rolled.trees)
+            batch = [response for tree in rolled.trees for response in tree.trained]
+            if self.config.advantages == "decoupled":
+                batch = with_advantages_over_batch(batch, "tester")
+            batch = planned(batch, self.config.minibatches_per_epoch, (self.settings.seed, self.iteration))
             if not batch:
                 return rolled, [], []
-            stored = {each.number: each.stored for each in rolled.trees}
+            stored = {tree.number: tree.stored for tree in rolled.trees}
             parts = shards(batch, max(1, self.config.num_learners))
             works = [partial(take, rows=rows, stored={row.task: stored[row.task] for row in rows}) for rows in parts]
             references, lost = zip(*self.learner_group.each(works), strict=True)
             if not any(lost):
                 return rolled, batch, list(references)
-            rolled = self._again(rolled, frozenset().union(*lost))
+            rolled = self._roll_out_again(rolled, frozenset().union(*lost))
         raise RunnerFailed(f"trees were lost in each of {MAX_ROUNDS} rounds of iteration {self.iteration + 1}")
 
-    def _again(self, rolled: RolledOut, lost: Collection[int]) -> RolledOut:
+    def _roll_out_again(self, rolled: RolloutResult[TreeFacts], lost: Collection[int]) -> RolloutResult[TreeFacts]:
         """Return the same with new trees of some tasks, whose runners are lost."""
-        found = roll_out(self, rolled.tasks, self._report, done=[rolled.without(lost)])
-        return replace(found, iteration=rolled.iteration)
-
-    def _sample_ahead(self) -> float:
-        """Begin to sample the next iteration with the present weights; return how many seconds it took to send them."""
-        self.restore_env_runners(self.env_runner_group)
-        seconds = self._synced()
-        tasks = self._next_tasks()
-        self._ahead = RolloutsAhead(self, tasks)
-        self._next_task += len(tasks)
-        return seconds
+        held = replace(rolled, trees=tuple(tree for tree in rolled.trees if tree.number not in lost))
+        pool = replace(self.pool(), iteration=rolled.iteration)
+        return pool.roll_out(rolled.tasks, self._report, done=[held])
 
     # The book
 
@@ -395,34 +381,28 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     # Learning
 
-    def _planned(self, trees: Sequence[TreeFacts]) -> list[StoredResponse]:
-        responses = [each for tree in trees for each in tree.trained]
-        if self.config.advantages == "decoupled":
-            responses = with_advantages_over_batch(responses, "tester")
-        return planned(responses, self.config.minibatches_per_epoch, (self.settings.seed, self.iteration))
-
-    def _learn(self, batch: Sequence[StoredResponse], parts: Sequence[Any]) -> None:
-        n_minibatches = len({(each.module, each.minibatch) for each in batch})
+    def _learn(self, batch: Sequence[StoredResponse], references: Sequence[Any]) -> None:
+        n_minibatches = len({(response.module, response.minibatch) for response in batch})
         self.meter.begin(Phase.LEARNING, {Part.MINIBATCHES: n_minibatches * self.config.epochs_per_step})
         results = self.learner_group.update(
-            episodes_refs=list(parts),
+            episodes_refs=list(references),
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         if not self.last_step.staleness:  # a run that continues with overlap has replies of the weights before
-            for module in sorted({each.module for each in batch} - self._compared):
-                self._compare_once(module)
+            for module in sorted({response.module for response in batch} - self._compared):
+                self._compared.add(module)
+                self._require_same_model(module)
 
-    def _compare_once(self, module: str) -> None:
+    def _require_same_model(self, module: str) -> None:
         """Raise SamplerDiffers if the sampler of a module did not have its policy when the run began.
 
         Whatever engine sampled, the first batch has its log-probabilities of real replies, and sampler and learner had
         the same weights. A gap beyond rounding means that they compute different functions: an architecture that is
         sampled without its context, a missing scale, another soft cap.
         """
-        self._compared.add(module)
-        found = (self.metrics.peek((LEARNER_RESULTS, module, f"sampler_gap{of}"), default=0.0) for of in ("", "_max"))
-        mean, most = map(float, found)  # 0 where a connector has dropped all of its responses
+        gaps = (self.metrics.peek((LEARNER_RESULTS, module, f"sampler_gap{of}"), default=0.0) for of in ("", "_max"))
+        mean, most = map(float, gaps)  # 0 where a connector has dropped all of its responses
         allowed = self.settings.models[module].allowed_gap
         if not (mean <= allowed and most <= _SINGLE_TOKEN * allowed):
             raise SamplerDiffers(
@@ -453,14 +433,15 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             }
         return state
 
-    def _with_trees(self, rolled: RolledOut) -> RolledOut:
+    def _with_trees(self, rolled: RolloutResult[TreeFacts]) -> RolloutResult[TreeFacts]:
         """Return the same with the trees themselves; those of lost runners are rolled out again."""
         for _ in range(MAX_ROUNDS):
-            trees = fetched({each.number: each.stored for each in rolled.trees})
-            lost = {each.number for each in rolled.trees} - trees.keys()
+            trees = fetch({facts.number: facts.stored for facts in rolled.trees})
+            lost = {facts.number for facts in rolled.trees} - trees.keys()
             if not lost:
-                return replace(rolled, trees=tuple(replace(each, stored=trees[each.number]) for each in rolled.trees))
-            rolled = self._again(rolled, lost)
+                held = tuple(replace(facts, stored=trees[facts.number]) for facts in rolled.trees)
+                return replace(rolled, trees=held)
+            rolled = self._roll_out_again(rolled, lost)
         raise RunnerFailed(f"trees were lost in each of {MAX_ROUNDS} rounds")
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -478,10 +459,10 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         if _STATE in state:
             self._next_task = state[_STATE]["next_task"]
             self._evaluated = state[_STATE].get("evaluated", ())
-            ahead = state[_STATE]["ahead"]
+            self._ahead, ahead = None, state[_STATE]["ahead"]
             if ahead is not None:
-                ahead = replace(ahead, trees=tuple(replace(each, stored=ray.put(each.stored)) for each in ahead.trees))
-            self._ahead = None if ahead is None else RolloutsAhead(self, ahead.tasks, ahead)
+                trees = tuple(replace(facts, stored=ray.put(facts.stored)) for facts in ahead.trees)
+                self._ahead = RolloutsAhead(self.pool(), ahead.tasks, replace(ahead, trees=trees))
             self.book.restore(state[_STATE]["book"])
         if COMPONENT_LEARNER_GROUP in state:
             self.sync_runners()

@@ -17,7 +17,7 @@ from ray.rllib.policy.sample_batch import DEFAULT_POLICY_ID
 from ray.tune.result import STDERR_FILE, STDOUT_FILE, TRIAL_INFO
 
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.declared import CountOrZero, NotNegative, checked, settings_in, takes, values_of
+from codea1_agents.train.declared import CountOrZero, NotNegative, check_values, settings_in, takes, values_of
 from codea1_agents.train.grpo.advantages import require_parts
 from codea1_agents.train.grpo.credit import require_credit
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
@@ -71,7 +71,7 @@ _OF_TUNE = (TRIAL_INFO, STDOUT_FILE, STDERR_FILE)  # which it puts beside the se
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RLlibs:
+class HonouredByGRPO:
     """Settings of RLlib's own `training` and `learners` that GRPO reads; all others would change nothing."""
 
     learner_class: Any = NotProvided
@@ -80,12 +80,12 @@ class _RLlibs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(RolloutSettings, UpdateSettings, LengthSettings, RateSettings, _RLlibs):
+class Training(RolloutSettings, UpdateSettings, LengthSettings, RateSettings, HonouredByGRPO):
     """The parameters of `GRPOConfig.training`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learners(LearnerSettings, _RLlibs):
+class Learners(LearnerSettings, HonouredByGRPO):
     """The parameters of `GRPOConfig.learners`."""
 
     num_learners: CountOrZero = 0
@@ -216,10 +216,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             load_prompts(of_type("llm_agents: prompts", prompts, str))
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
-        given = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
+        players = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
         if set(self.policies) == set(self.models):
             self.policies = {DEFAULT_POLICY_ID: PolicySpec()}  # they were those of earlier models
-        self.models = {name: _model_settings(name, model, base) for name, model in given.items() if model}
+        self.models = {name: _model_settings(name, model, base) for name, model in players.items() if model}
         if base and not self.models:
             raise UserError("llm_agents: a base needs adapters, as in coder=LoraSettings(), tester=LoraSettings()")
         if isinstance(self.policy_mapping_fn, ByRole):
@@ -254,9 +254,9 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UnknownName: there is no such setting.
             UserError: a value is of another type or out of its range, or it is one of truncated sampling (`top_p`).
         """
-        own = _checked("training", Training, settings)
+        own = _check_settings("training", Training, settings)
         own = self._with_lengths(own)
-        super().training(**{name: own.pop(name) for name in values_of(_RLlibs()).keys() & own.keys()})
+        super().training(**{name: own.pop(name) for name in values_of(HonouredByGRPO()).keys() & own.keys()})
         return self._set(own)
 
     @takes(Learners)
@@ -267,7 +267,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UnknownName: there is no such setting.
             UserError: a value is of another type or out of its range.
         """
-        own = _checked("learners", Learners, settings)
+        own = _check_settings("learners", Learners, settings)
         spread = {name: own.pop(name) for name in values_of(LearnerSettings()).keys() & own.keys()}
         super().learners(**own)
         return self._set(spread)
@@ -319,11 +319,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     def _with_lengths(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings in which the roles that a length leaves out keep theirs."""
-        found = dict(settings)
-        for name in values_of(LengthSettings()).keys() & found.keys():
-            if isinstance(found[name], Mapping) and not is_space(found[name]):
-                found[name] = {**getattr(self, name), **found[name]}
-        return found
+        whole = dict(settings)
+        for name in values_of(LengthSettings()).keys() & whole.keys():
+            if isinstance(whole[name], Mapping) and not is_space(whole[name]):
+                whole[name] = {**getattr(self, name), **whole[name]}
+        return whole
 
     @property
     def processes(self) -> list[Wanted]:
@@ -474,9 +474,9 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     def get_multi_rl_module_spec(self, *, inference_only: bool = False, **settings: Any) -> MultiRLModuleSpec:
         """Return the specs of all modules, of the classes that `rl_module` names, with the settings of their models."""
-        found = super().get_multi_rl_module_spec(inference_only=inference_only, **settings)
-        found.inference_only = inference_only
-        for module, spec in found.rl_module_specs.items():
+        specs = super().get_multi_rl_module_spec(inference_only=inference_only, **settings)
+        specs.inference_only = inference_only
+        for module, spec in specs.rl_module_specs.items():
             spec.inference_only = inference_only  # RLlib sets it only on specs that it made
             model = self.models[module]
             own = {**values_of(self, UpdateSettings), **(self.algorithm_config_overrides_per_module.get(module) or {})}
@@ -492,13 +492,13 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 offloaded=self.offload_parameters,
                 on_gpu=(self.num_gpus_per_env_runner if inference_only else self.num_gpus_per_learner) > 0,
             ).to_dict()
-        return found
+        return specs
 
     def build_learner_connector(self, *spaces: Any, **settings: Any) -> ConnectorV2:
         """Return the connectors of `learner_connector`, if any, followed by that which makes batches."""
-        found = super().build_learner_connector(*spaces, **settings)
-        found.append(ResponsesToBatch())
-        return found
+        pipeline = super().build_learner_connector(*spaces, **settings)
+        pipeline.append(ResponsesToBatch())
+        return pipeline
 
     def get_default_learner_class(self) -> type[GRPOTorchLearner]:
         """Return the learner's class."""
@@ -545,17 +545,17 @@ def _model_settings(name: str, model: str | ModelSettings | LoraSettings, base: 
     return model if isinstance(model, ModelSettings) else ModelSettings(str(model))
 
 
-def _checked(method: str, kind: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def _check_settings(method: str, kind: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of a method; search spaces of Ray Tune, and what RLlib says for "not given", as they are.
 
     Raises:
-        UserError: see `declared.checked`.
+        UserError: see `declared.check_values`.
     """
     given = {name: value for name, value in settings.items() if value is not NotProvided}
     require_known(given, values_of(kind()))
     spaces = {name: value for name, value in given.items() if is_space(value)}
     try:
-        return checked(kind, {name: value for name, value in given.items() if name not in spaces}) | spaces
+        return check_values(kind, {name: value for name, value in given.items() if name not in spaces}) | spaces
     except UserError as error:
         raise type(error)(f"{method}: {error}") from error
 
@@ -593,7 +593,7 @@ def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int,
         "coder": [coder_name(n) for n in range(max(1, n_candidates))],
         "tester": [tester_name(g, m) for g in range(n_candidates) for m in range(max(1, n_suites))],
     }
-    found = {}
+    by_role = {}
     for role, names in agents.items():
         chosen = {mapper(name, None): name for name in reversed(names)}
         if len(chosen) > 1:
@@ -604,10 +604,10 @@ def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int,
             )
         for module in chosen:
             if module in modules:
-                found[role] = module
+                by_role[role] = module
             elif module != role:
                 raise UserError(f"policy_mapping_fn: {role}s are {module!r}; modules are {', '.join(sorted(modules))}")
-    return found
+    return by_role
 
 
 def require_colocation(config: Any) -> None:

@@ -13,7 +13,7 @@ import math
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import fmean
@@ -118,7 +118,7 @@ def credit_of_groups(
         rules: of the game.
         settings: what tests are paid for.
     """
-    found = []
+    groups = []
     for g, of_group in enumerate(rewards):
         candidates = judged.report.candidates if judged.report is not None else ()
         if judged.tree.suites_per is SuitesPer.CANDIDATE:
@@ -127,8 +127,8 @@ def credit_of_groups(
             () if np.isnan(reward) else paid_tests([each.suites[m] for each in candidates if each.loads], rules)
             for m, reward in enumerate(of_group)
         ]
-        found.append(group_credit(suites, settings.credit))
-    return found
+        groups.append(group_credit(suites, settings.credit))
+    return groups
 
 
 def by_tests(groups: Sequence[GroupCredit], is_known: NDArray[np.bool_], *, keeps_flat: bool = False) -> Advantages:
@@ -162,7 +162,7 @@ def paid_tests(reports: Sequence[SuiteReport], rules: Ruleset) -> list[PaidTest]
     cases: dict[TestCase, list[CaseReport]] = {}
     for case in chain.from_iterable(report.cases for report in reports):
         cases.setdefault(case.case.case, []).append(case)
-    found = [_paid(of_case, rules) for of_case in cases.values() if of_case[0].case.case.written is not None]
+    tests = [_pay_test(of_case, rules) for of_case in cases.values() if of_case[0].case.case.written is not None]
     rejections = reports[0].suite.rejections
     corrected = Counter(
         of_case[0].case.case.written for of_case in cases.values() if of_case[0].case.prediction_right is False
@@ -175,20 +175,20 @@ def paid_tests(reports: Sequence[SuiteReport], rules: Ruleset) -> list[PaidTest]
             if corrected[rejection.written]:
                 corrected[rejection.written] -= 1
             else:  # a tolerance, which is part of the input, and which the solution's value cannot fill
-                found.append(PaidTest(rejection.written, 0.0, 0.0, 0.0))
+                tests.append(PaidTest(rejection.written, 0.0, 0.0, 0.0))
         else:
             failed.append(rejection.written)
     most = rules.tests_per_suite
     if len(failed) > most:  # or much garbage would make each kill of the group the rarer, and be paid little for it
         last = tuple(span for written in failed[most - 1 :] for span in written.input)
         failed = [*failed[: most - 1], Written(failed[most - 1].statement, last, ())]
-    found += [PaidTest(written, 0.0, math.nan, 0.0) for written in failed]
-    if not found and not any(rejection.reason in _UNKNOWN for rejection in rejections):
+    tests += [PaidTest(written, 0.0, math.nan, 0.0) for written in failed]
+    if not tests and not any(rejection.reason in _UNKNOWN for rejection in rejections):
         return [PaidTest(Written(_WHOLE, (_WHOLE,), ()), 0.0, math.nan, 0.0)]
-    return found
+    return tests
 
 
-def _paid(of_case: Sequence[CaseReport], rules: Ruleset) -> PaidTest:
+def _pay_test(of_case: Sequence[CaseReport], rules: Ruleset) -> PaidTest:
     valid = of_case[0].case
     assert valid.case.written is not None
     if not rewarded_cases((of_case[0],), rules):
@@ -214,18 +214,18 @@ def group_credit(suites: Sequence[Sequence[PaidTest]], by: CreditForm) -> GroupC
     """
     tests = [test for suite in suites for test in suite]
 
-    def compared(number: Callable[[PaidTest], float]) -> tuple[list[float], float]:
+    def compare(number: Callable[[PaidTest], float]) -> tuple[list[float], float]:
         values = np.array([number(test) for test in tests], dtype=np.float64)
         credits_ = group_advantages(values).values
         return credits_.tolist(), float(np.nanvar(values)) if credits_.any() else 0.0
 
     if by == "test":
-        pays, spread = compared(lambda test: test.pay)
+        pays, spread = compare(lambda test: test.pay)
         found = [CreditedTest(test.written, each, each) for test, each in zip(tests, pays, strict=True)]
     else:
-        kills, of_kills = compared(lambda test: test.kill)
+        kills, of_kills = compare(lambda test: test.kill)
         # A test that is all input has no token that is paid for being right.
-        rights, of_rights = compared(lambda test: test.right if test.written.answer else math.nan)
+        rights, of_rights = compare(lambda test: test.right if test.written.answer else math.nan)
         found = [CreditedTest(test.written, *each) for test, *each in zip(tests, kills, rights, strict=True)]
         spread = of_kills + of_rights
     of_tests = iter(found)
@@ -255,7 +255,9 @@ def token_advantages(
         first, end = test.written.statement
         total[first:end] += test.input
         count[first:end] += 1
-        for start, stop, credit in _sides(text, test):
+        sides = ((test.written.input, test.input), (test.written.answer, test.answer))
+        for (begin, stop), credit in ((span, credit) for spans, credit in sides for span in spans):
+            start = len(text[:begin].rstrip(_BEFORE_A_SIDE))
             within = slice(max(start, first), max(min(stop, end), start, first))
             total[start:stop] += credit
             count[start:stop] += 1
@@ -264,13 +266,6 @@ def token_advantages(
     other = fmean(_credits(tests)) if tests and other_text == "mean" else 0.0
     by_character = np.where(count > 0, total / np.maximum(count, 1), other)
     return array("f", by_character[np.minimum(starts, len(text))].tolist())
-
-
-def _sides(text: str, test: CreditedTest) -> Iterator[tuple[int, int, float]]:
-    for spans, credit in ((test.written.input, test.input), (test.written.answer, test.answer)):
-        for start, end in spans:
-            first = len(text[:start].rstrip(_BEFORE_A_SIDE))
-            yield first, end, credit
 
 
 def _credits(tests: Sequence[CreditedTest]) -> list[float]:

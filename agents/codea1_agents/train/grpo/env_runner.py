@@ -23,14 +23,14 @@ from codea1_agents.models.sampling import SamplingRules
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Report, unreported
+from codea1_agents.train.grpo.progress import Report, ignore_report
 from codea1_agents.train.grpo.rollout import (
     AgentPlayer,
     GroupEnvs,
     ModelPlayer,
     Player,
     RolledTree,
-    RolledTrees,
+    RolloutResult,
     Task,
     TreeRoller,
 )
@@ -172,7 +172,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def roll_out(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
+    def roll_out(self, tasks: Sequence[Task], report: Report = ignore_report) -> RolloutResult[RolledTree]:
         """Return one tree per task, after RLlib's callbacks about them.
 
         Raises:

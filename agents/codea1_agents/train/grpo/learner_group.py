@@ -109,7 +109,11 @@ class LearnerCalls(FaultTolerantActorManager):  # type: ignore[misc]  # Ray has 
         failed: dict[int, Exception] = {}
         begun = time.monotonic()
         deadline = math.inf if len(silent) == len(self.actors()) else begun + self._timeout_s
-        while silent and (answered := ray.wait(silent, num_returns=1, timeout=_seconds_to(deadline))[0]):
+
+        def left_s() -> float | None:
+            return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+
+        while silent and (answered := ray.wait(silent, num_returns=1, timeout=left_s())[0]):
             (call,) = answered
             silent.remove(call)
             error = _error_of(call)
@@ -143,9 +147,9 @@ class LearnerCalls(FaultTolerantActorManager):  # type: ignore[misc]  # Ray has 
             faults = [f"{self._name(rank)} lost the others: {_sentence(error)}" for rank, error in own.items()]
         is_limit = is_late and not (died or raised)
         limit = f" (cluster.learner_timeout_s is {self._timeout_s:g})" if is_limit else ""
-        found = LearnerLost(", and ".join(faults) + limit)
-        found.__cause__ = next(iter(failed.values()), None)
-        return found
+        lost = LearnerLost(", and ".join(faults) + limit)
+        lost.__cause__ = next(iter(failed.values()), None)
+        return lost
 
     def _name(self, rank: int) -> str:
         return f"the learner of rank {rank} ({self._places[rank]})"
@@ -161,16 +165,12 @@ def _place(_: Any) -> str:
     return f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
 
 
-def _seconds_to(deadline: float) -> float | None:
-    return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-
-
 def _error_of(call: Any) -> Exception | None:
     try:
         ray.get(call)
     except RayError as error:
-        found: Exception = error
-        return found
+        raised: Exception = error
+        return raised
     return None
 
 
@@ -193,13 +193,13 @@ class ShardedLearnerGroup(WatchedLearnerGroup):
         """Return gathered weights if `components` names them (`learner/rl_module`); otherwise nothing.
 
         The first learner holds the gathered weights of one model after the other, this process those of all: prefer
-        checkpoints, and `runners.send_weights` for pieces.
+        checkpoints, and `RunnerPool.send_weights` for pieces.
         """
         wanted = self._get_subcomponents(COMPONENT_LEARNER, components)
         if not wanted:
             return {}
-        found = self.foreach_learner(lambda learner: learner.get_state(wanted, inference_only=inference_only, **more))
-        return {COMPONENT_LEARNER: next(iter(found)).get()}
+        states = self.foreach_learner(lambda learner: learner.get_state(wanted, inference_only=inference_only, **more))
+        return {COMPONENT_LEARNER: next(iter(states)).get()}
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
         """Return nothing: RLlib would call one learner for each."""
@@ -238,9 +238,9 @@ def whole_state(folder: Path, module: str, scratch: Path | None = None) -> dict[
     prefix = f"models.{module}."
     stored = dcp.FileSystemReader(folder).read_metadata().state_dict_metadata
     state = {
-        name: _on_disk(found, scratch)
-        for name, found in stored.items()
-        if name.startswith(prefix) and isinstance(found, TensorStorageMetadata)
+        name: _on_disk(metadata, scratch)
+        for name, metadata in stored.items()
+        if name.startswith(prefix) and isinstance(metadata, TensorStorageMetadata)
     }
     if not state:
         raise KeyError(module)
@@ -248,15 +248,15 @@ def whole_state(folder: Path, module: str, scratch: Path | None = None) -> dict[
     return {name.removeprefix(prefix): array_of(tensor) for name, tensor in state.items()}
 
 
-def _on_disk(found: TensorStorageMetadata, scratch: Path | None) -> Tensor:
+def _on_disk(metadata: TensorStorageMetadata, scratch: Path | None) -> Tensor:
     """Return an empty tensor in a file that has no name and ends with the tensor."""
-    nothing = empty(0, dtype=found.properties.dtype)
-    if not found.size.numel():
-        return nothing.reshape(found.size)
-    n_bytes = found.size.numel() * nothing.element_size()
+    nothing = empty(0, dtype=metadata.properties.dtype)
+    if not metadata.size.numel():
+        return nothing.reshape(metadata.size)
+    n_bytes = metadata.size.numel() * nothing.element_size()
     with tempfile.TemporaryFile(dir=scratch) as file:
         mapped = np.memmap(file, np.uint8, "w+", shape=(n_bytes,))
-    return from_numpy(mapped).view(found.properties.dtype).reshape(found.size)
+    return from_numpy(mapped).view(metadata.properties.dtype).reshape(metadata.size)
 
 
 @contextmanager
@@ -302,7 +302,7 @@ def _parts(learner: Any) -> dict[str, Any]:
 
 def _optimizer_parts(model: Any, optimizer: Any) -> dict[str, dict[str, Tensor]]:
     """Return the states of AdamW by parameter; before its first step, they are 0."""
-    found: dict[str, dict[str, Tensor]] = {}
+    parts: dict[str, dict[str, Tensor]] = {}
     for name, parameter in untied(model).items():
         if not parameter.requires_grad:
             continue
@@ -313,5 +313,5 @@ def _optimizer_parts(model: Any, optimizer: Any) -> dict[str, dict[str, Tensor]]
                 "exp_avg": zeros_like(parameter),
                 "exp_avg_sq": zeros_like(parameter),
             }
-        found[name] = dict(state)
-    return found
+        parts[name] = dict(state)
+    return parts

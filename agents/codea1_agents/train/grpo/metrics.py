@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from codea1_agents.train.grpo.batch import StoredResponse
 from codea1_agents.train.grpo.rollout import RolledTree
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidSuite, Verdict
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.rules.funnel import count_tests, funnel
 from codea1_env.rules.mistake_book import changes
 from codea1_env.rules.rewards import Reward, n_right, with_decided
@@ -73,20 +74,14 @@ class StepFacts:
         Args:
             learners: RLlib's results of the learners, by module.
         """
-        found = dict(self.figures)
+        figures = dict(self.figures)
         for module in sorted(self.n_trained):
             results = learners.get(module, {})
-            found |= {f"{module}_{name}": float(results[name]) for name in _OF_LEARNERS if name in results}
-            found[f"{module}_trained"] = float(self.n_trained[module])
-        found |= {
-            "book_size": float(self.book_size),
-            "book_added": float(self.book_added),
-            "book_removed": float(self.book_removed),
-            "tasks_lost": float(self.n_tasks_lost),
-            "staleness": float(self.staleness),
-            "tokens": float(self.n_tokens),
-        }
-        return {name: value for name, value in found.items() if math.isfinite(value)}
+            figures |= {f"{module}_{name}": float(results[name]) for name in _OF_LEARNERS if name in results}
+            figures[f"{module}_trained"] = float(self.n_trained[module])
+        figures |= {"book_size": self.book_size, "book_added": self.book_added, "book_removed": self.book_removed}
+        figures |= {"tasks_lost": self.n_tasks_lost, "staleness": self.staleness, "tokens": self.n_tokens}
+        return {name: float(value) for name, value in figures.items() if math.isfinite(value)}
 
     def times(self, step_s: float) -> dict[str, float]:
         """Return the seconds of a step by part, and the sampled tokens per second of the whole step."""
@@ -119,30 +114,34 @@ class TreeFacts:
     """Ray's reference to the tree; the tree itself in a checkpoint, and if runner and learner are in one process."""
 
     @classmethod
-    def of(cls, tree: RolledTree, settings: TrainingSettings, stored: Any = None) -> TreeFacts:
+    def of(
+        cls, tree: RolledTree, settings: TrainingSettings, store: Callable[[RolledTree], Any] | None = None
+    ) -> TreeFacts:
         """Return the facts about a tree.
 
         Args:
             tree: of the facts.
             settings: of the training.
-            stored: reference to the tree.
+            store: takes the trimmed tree and returns what is `stored`; None: nothing is.
         """
         rules, report = settings.rules, tree.judged.book_report
         roles = tree.candidates, tree.all_suites
-        responses = [answer.response for answers in roles for answer in answers]
-        number = tree.task.number
+        responses = [reply.response for replies in roles for reply in replies if reply.response is not None]
+        number, trained = tree.task.number, tuple(tree.trained_responses(settings))
         return cls(
             number,
             tree.task.problem_id,
             tree_figures(tree, rules.tests_per_suite),
             tree.get_return(),
-            sum(each.n_tokens for each in responses if each is not None),
+            sum(map(attrgetter("n_tokens"), responses)),
             tree.env_steps(),
             tree.agent_steps(),
-            next((each[0].unavailable for each in roles[::-1] if each and all(one.unavailable for one in each)), ""),
-            tuple(StoredResponse.of(number, place, each) for place, each in enumerate(tree.trained(settings))),
+            next(
+                (role[0].unavailable for role in roles[::-1] if role and all(reply.unavailable for reply in role)), ""
+            ),
+            tuple(StoredResponse.of(number, place, response) for place, response in enumerate(trained)),
             None if report is None else pickle.dumps(changes(report, rules.book), pickle.HIGHEST_PROTOCOL),
-            stored,
+            None if store is None else store(tree.trim(trained)),
         )
 
 
@@ -151,24 +150,23 @@ def mean_figures(trees: Sequence[TreeFacts]) -> dict[str, float]:
 
     Counts of tests, whose names begin with `tests_`, are sums.
     """
-    found: dict[str, list[float]] = {}
-    for tree in trees:
-        for name, value in tree.figures.items():
-            found.setdefault(name, []).append(value)
+    known: dict[str, list[float]] = {}
+    for name, value in (figure for tree in trees for figure in tree.figures.items()):
+        known.setdefault(name, []).append(value)
     return {
         name: math.fsum(values) / (1 if name.startswith("tests_") else len(values))
-        for name, values in sorted(found.items())
+        for name, values in sorted(known.items())
     }
 
 
 def episode_figures(trees: Sequence[TreeFacts]) -> dict[str, float]:
     """Return RLlib's figures of episodes; masked rewards count in no return."""
-    returns = [each.episode_return for each in trees if not math.isnan(each.episode_return)]
-    found = {NUM_EPISODES: float(len(trees))}
+    returns = [tree.episode_return for tree in trees if not math.isnan(tree.episode_return)]
+    figures = {NUM_EPISODES: float(len(trees))}
     if returns:
-        found |= {EPISODE_RETURN_MIN: min(returns), EPISODE_RETURN_MAX: max(returns)}
-        found[EPISODE_RETURN_MEAN] = math.fsum(returns) / len(returns)
-    return found
+        figures |= {EPISODE_RETURN_MIN: min(returns), EPISODE_RETURN_MAX: max(returns)}
+        figures[EPISODE_RETURN_MEAN] = math.fsum(returns) / len(returns)
+    return figures
 
 
 def tree_figures(tree: RolledTree, tests_per_suite: int) -> dict[str, float]:
@@ -192,42 +190,46 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     yield "masked_share", _mean(np.isnan(tree.coder_rewards))
     for role, answers in (("coder", tree.candidates), ("tester", tree.all_suites)):
         responses = [answer.response for answer in answers if answer.response is not None]
-        yield f"{role}_tokens", _mean(each.n_tokens for each in responses)
+        yield f"{role}_tokens", _mean(map(attrgetter("n_tokens"), responses))
         yield f"{role}_cut_share", _mean(each.is_cut for each in responses)
     if tree.judged.report is None:
         return
     candidates = tree.judged.report.candidates
-    yield "valid_candidates", _mean(each.loads for each in candidates)
-    yield "untested_share", _mean(_is_untested(each) for each in candidates if each.loads)
-    yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
-    yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
+    yield "valid_candidates", _mean(map(attrgetter("loads"), candidates))
+    yield (
+        "untested_share",
+        _mean(
+            not (with_decided(each).replayed or any(suite.cases for suite in each.suites))
+            for each in candidates
+            if each.loads
+        ),
+    )
+    yield "pass_new", _mean(_passes(case for each in candidates for suite in each.suites for case in suite.cases))
+    yield "pass_replayed", _mean(_passes(case for each in candidates for case in each.replayed))
     yield from _parts(reward for each in tree.judged.rewards for reward in each.testers)
     for name, value in _parts(each.coder for each in tree.judged.rewards):
         yield f"coder_{name}", value
     written = candidates[:1] if tree.judged.report.shares_suites else candidates  # each suite once
     right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
-    met = [suite for each in candidates if each.loads for suite in each.suites]
-    yield "right_kill_rate", _mean(suite.beats_rightly for suite in met)
-    yield "kill_rate", _mean(suite.beats for suite in met)
+    met = [suite for each in filter(attrgetter("loads"), candidates) for suite in each.suites]
+    yield "right_kill_rate", _mean(map(attrgetter("beats_rightly"), met))
+    yield "kill_rate", _mean(map(attrgetter("beats"), met))
     yield from _judging(candidates)
-    written_suites = [suite.suite for each in written for suite in each.suites]
     yield from _tests(suite for each in written for suite in each.suites if not suite.suite.internal_error)
-    yield "vacuous_share", _share_of_reason(RejectionReason.VACUOUS, written_suites)
+    suites = [suite.suite for each in written for suite in each.suites]
+    n_vacuous = sum(each.reason is RejectionReason.VACUOUS for suite in suites for each in suite.rejections)
+    n_tests = n_vacuous + sum(len(suite.cases) for suite in suites)
+    yield "vacuous_share", n_vacuous / n_tests if n_tests else math.nan
     yield "golden_pass_rate", _mean(each.golden_pass_rate for each in candidates if each.golden_pass_rate is not None)
-    texts = [suite.suite.cases for each in written for suite in each.suites]
+    texts = [suite.cases for suite in suites]
     yield "distinct_suites", len(set(texts)) / len(texts) if texts else math.nan
     yield "distinct_programs", len({each.candidate.program for each in candidates}) / len(candidates)
 
 
-def _is_untested(report: CandidateReport) -> bool:
-    """Whether no case, new or replayed, is evidence about a program."""
-    return not (with_decided(report).replayed or any(suite.cases for suite in report.suites))
-
-
 def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
     """Yield how often a verdict came from more than the first comparison of values, per case of a valid program."""
-    valid = [each for each in candidates if each.loads]
+    valid = list(filter(attrgetter("loads"), candidates))
     n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
     n_cases += sum(each.rechecks.undecided for each in valid)
     if n_cases:
@@ -247,24 +249,15 @@ def _tests(suites: Iterable[SuiteReport]) -> Iterator[tuple[str, float]]:
         yield from ((f"tests_lost_{reason}", n) for reason, n in stage.lost.items())
 
 
-def _share_of_reason(reason: RejectionReason, suites: Sequence[ValidSuite]) -> float:
-    """Return the share of the tests of some suites that were rejected for one reason; nan if there are no tests."""
-    n_rejected = sum(each.reason is reason for suite in suites for each in suite.rejections)
-    n_tests = n_rejected + sum(len(suite.cases) for suite in suites)
-    return n_rejected / n_tests if n_tests else math.nan
-
-
 def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
     """Yield the mean of each part of the rewards."""
-    found: dict[str, list[float]] = {}
-    for reward in rewards:
-        for part in reward.parts:
-            found.setdefault(part.name, []).append(part.value)
-    for name in sorted(found):
-        yield name, _mean(found[name])
+    values: dict[str, list[float]] = {}
+    for part in (part for reward in rewards for part in reward.parts):
+        values.setdefault(part.name, []).append(part.value)
+    yield from ((name, _mean(values[name])) for name in sorted(values))
 
 
-def _passed(cases: Iterable[CaseReport]) -> list[bool]:
+def _passes(cases: Iterable[CaseReport]) -> list[bool]:
     return [case.verdict is Verdict.PASSED for case in cases if case.verdict.is_evidence]
 
 

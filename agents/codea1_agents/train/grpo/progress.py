@@ -60,7 +60,7 @@ Report = Callable[[Done], object]
 _REPORT_EVERY_S = 0.5  # a report to another process takes a millisecond
 
 
-def unreported(_done: Done) -> None:
+def ignore_report(_done: Done) -> None:
     """Ignore a report."""
 
 

@@ -81,7 +81,7 @@ def export_state(
         tensors = {name: tensor_of(array, copies=False) for name, array in state.items()}
         model.save_pretrained(str(folder), state_dict=tensors, max_shard_size=file_size)
     else:
-        model = _built(settings, "float32")
+        model = _build(settings, "float32")
         _copy_state(model, state)
         save_plain(model, folder)
     load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
@@ -119,7 +119,7 @@ def export_adapter(settings: ModelSettings, state: Mapping[str, Any], folder: st
     load_tokenizer(place).save_pretrained(str(folder))
 
 
-def _built(settings: ModelSettings, dtype: str) -> Any:
+def _build(settings: ModelSettings, dtype: str) -> Any:
     if settings.lora is None:
         return load_causal_model(settings.path, dtype=dtype)
     if settings.shares_base:
@@ -143,7 +143,7 @@ def _parts_of(models: Sequence[ModelSettings], prepare: Sequence[Callable[[Any],
     """Return this learner's parts of models; if there are several, of adapters on one base."""
     first = models[0]
     return sharded(
-        lambda: [_built(each, first.base_dtype) for each in models],
+        lambda: [_build(each, first.base_dtype) for each in models],
         lambda: _empty(*models, dtype=first.base_dtype),
         mesh_of_learners(),
         prepare=prepare,
@@ -173,7 +173,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             self.model = _only_adapter(settings)
             return
         if self.inference_only:
-            self.model = _built(settings, self._dtype).requires_grad_(False)
+            self.model = _build(settings, self._dtype).requires_grad_(False)
             set_attention(self.model, self.settings.attention)
             return
         if not settings.is_sharded_with_others:  # `shard_together` does it for these
@@ -198,7 +198,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         """Return the model whole, or this learner's part of it."""
         if self.settings.sharded:
             return _parts_of([self.settings], [prepare])[0]
-        model = _built(self.settings, self._dtype)
+        model = _build(self.settings, self._dtype)
         abilities = Abilities.of(model)
         prepare(model)
         return ResponsePass(model, abilities)
@@ -235,9 +235,9 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
     def chat(self) -> ChatFormat:
         """The model's tokenizer and chat template."""
         settings = self.settings
-        found = ChatFormat(load_tokenizer(settings.path), settings.path, settings.template_arguments)
-        found.require_embedding_of(self.model)
-        return found
+        chat = ChatFormat(load_tokenizer(settings.path), settings.path, settings.template_arguments)
+        chat.require_embedding_of(self.model)
+        return chat
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -272,20 +272,20 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         prompts = batch[Columns.OBS]
         rules = SamplingRules(temperature=self.settings.temperature if temperature is None else temperature, **sampling)
         seeds = [(seed, row) for row in range(len(prompts))]
-        found = sample_responses(self.model, prompts, seeds, end_tokens=self.ends, rules=rules)
+        responses = sample_responses(self.model, prompts, seeds, end_tokens=self.ends, rules=rules)
         return {
-            Columns.ACTIONS: [each.tokens for each in found],
-            Columns.ACTION_LOGP: [each.log_probs for each in found],
+            Columns.ACTIONS: [each.tokens for each in responses],
+            Columns.ACTION_LOGP: [each.log_probs for each in responses],
         }
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""
         own = self._figures(self.policy, batch, entropy_gradient=self.settings.entropy_bonus)
-        found: dict[str, Tensor] = {Column.LOG_PROBS: own.log_probs, Column.ENTROPY: own.entropy}
+        columns: dict[str, Tensor] = {Column.LOG_PROBS: own.log_probs, Column.ENTROPY: own.entropy}
         if self.settings.with_reference:
             with torch.no_grad(), self._as_loaded() as reference:
-                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
-        return found
+                columns[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
+        return columns
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def log_probs(self, batch: Mapping[str, Tensor]) -> Tensor:

@@ -207,8 +207,8 @@ def require_all_honoured(config: _C, method: str = "") -> _C:
     Raises:
         UserError: it has a setting that nothing would read; the error is about the first.
     """
-    found = (fault for name, value in vars(config).items() for fault in _faults(config, name, value))
-    _refuse(fault for fault in (*found, *_together(config)) if fault[0].startswith(method))
+    faults = (fault for name, value in vars(config).items() for fault in _faults(config, name, value))
+    _refuse(fault for fault in (*faults, *_together(config)) if fault[0].startswith(method))
     return config
 
 
@@ -237,13 +237,13 @@ def _defaults() -> dict[str, Any]:
 @cache
 def _refusals() -> dict[str, tuple[str, str]]:
     """Return what is refused by attribute: the name of the setting, and why."""
-    found: dict[str, tuple[str, str]] = {}
+    refusals: dict[str, tuple[str, str]] = {}
     for each in sorted(REFUSED, key=lambda each: not each.settings):
         for name in each.settings.split() or signature(getattr(AlgorithmConfig, each.method)).parameters:
             if each.settings or attribute_of(name) in _defaults():
-                found.setdefault(attribute_of(name), (f"{each.method}: {name}", each.why))
-    found = {**{name: (name, _UNREAD) for name in _defaults()}, **found}
-    return {name: fault for name, fault in found.items() if name not in HONOURED - {"explore"}}
+                refusals.setdefault(attribute_of(name), (f"{each.method}: {name}", each.why))
+    refusals = {**{name: (name, _UNREAD) for name in _defaults()}, **refusals}
+    return {name: fault for name, fault in refusals.items() if name not in HONOURED - {"explore"}}
 
 
 def _is_default(name: str, value: Any) -> bool:

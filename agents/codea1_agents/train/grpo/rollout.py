@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,9 @@ from codea1_agents.train.grpo.advantages import (
     top_variance,
 )
 from codea1_agents.train.grpo.batch import ScoredResponse
-from codea1_agents.train.grpo.credit import CreditedTest, by_tests, credit_of_groups, token_advantages
+from codea1_agents.train.grpo.credit import by_tests, credit_of_groups, token_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
-from codea1_agents.train.grpo.progress import Done, Part, Report, counted_replies, unreported
+from codea1_agents.train.grpo.progress import Done, Part, Report, counted_replies, ignore_report
 from codea1_agents.train.grpo.sampling import ResponseSize, RolloutEngine, single_seed
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.agent import Agent
@@ -47,7 +47,7 @@ from codea1_env.rules.ruleset import Ruleset
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """The reply to a turn, or the reason why there is none."""
 
     text: str = ""
@@ -65,13 +65,16 @@ class Answer:
         return AgentUnavailable(self.unavailable) if self.unavailable else self.text
 
 
+Answer = Reply  # as checkpoints of a run with overlap name it that were written before 2026-11-29
+
+
 class Player(Protocol):
     """Replies to the turns of one role."""
 
-    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Return one answer per turn, in order; call `on_end` with each response when it ends."""
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         """Return where each token of an answer begins in its text; () if no model of the training sampled it."""
 
 
@@ -101,7 +104,7 @@ class ModelPlayer:
         self.sampling = sampling
         self._max_prompt = max_prompt_tokens
 
-    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Sample one response per turn. A prompt that is too long gets none: its answer is `unavailable`."""
         prompts = [tuple(self._format.prompt_ids(self._prompts.messages(t.observation, t.info))) for t in turns]
         context = self._engine.context_length
@@ -116,16 +119,14 @@ class ModelPlayer:
                 on_end,
             )
         )
-        found = []
-        for prompt, fault in zip(prompts, faults, strict=True):
-            if fault:
-                found.append(Answer(unavailable=fault))
-            else:
-                response = next(responses)
-                found.append(Answer(self._format.reply(response.tokens), prompt, response))
-        return found
+        return [
+            Reply(unavailable=fault)
+            if fault
+            else Reply(self._format.reply((response := next(responses)).tokens), prompt, response)
+            for prompt, fault in zip(prompts, faults, strict=True)
+        ]
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         """Return where each token begins in the text."""
         assert isinstance(answer.response, Response)
         return self._format.starts(answer.response.tokens)
@@ -148,14 +149,14 @@ class AgentPlayer:
         """Wrap an agent. An agent with `act_batch` keeps its seed; any other is reset with the seed of each turn."""
         self._asker = NamedAgent(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
 
-    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
         """Return the agent's replies, which are no responses; see `NamedAgent.replies`."""
         return [
-            Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
+            Reply(reply) if isinstance(reply, str) else Reply(unavailable=str(reply) or "unavailable")
             for reply in self._asker.replies(turns)
         ]
 
-    def starts(self, answer: Answer) -> Sequence[int]:
+    def starts(self, answer: Reply) -> Sequence[int]:
         """Return (): an agent is not trained."""
         return ()
 
@@ -181,9 +182,9 @@ class RolledTree:
     task: Task
     judged: JudgedTree
     """Without a report if the sandbox failed; then everything is masked. Its rewards are those of the rules."""
-    candidates: tuple[Answer, ...]
+    candidates: tuple[Reply, ...]
     """(N,)"""
-    suites: tuple[tuple[Answer, ...], ...]
+    suites: tuple[tuple[Reply, ...], ...]
     """(G, M); (G, 0) where a candidate is invalid or masked, as no tester gets a turn then."""
     coder_rewards: NDArray[np.float64]
     """(N,), the rewards of the environment; nan where masked."""
@@ -199,7 +200,7 @@ class RolledTree:
     tests are paid, what these are paid for."""
 
     @property
-    def all_suites(self) -> tuple[Answer, ...]:
+    def all_suites(self) -> tuple[Reply, ...]:
         """The suites of all groups."""
         return tuple(answer for group in self.suites for answer in group)
 
@@ -212,9 +213,9 @@ class RolledTree:
 
     def get_rewards(self) -> dict[str, float]:
         """Return the rewards by agent, without masked ones."""
-        found = {coder_name(n): float(reward) for n, reward in enumerate(self.coder_rewards)}
-        found |= {tester_name(*place): float(reward) for place, reward in np.ndenumerate(self.tester_rewards)}
-        return {agent: reward for agent, reward in found.items() if not np.isnan(reward)}
+        rewards = {coder_name(n): float(reward) for n, reward in enumerate(self.coder_rewards)}
+        rewards |= {tester_name(*place): float(reward) for place, reward in np.ndenumerate(self.tester_rewards)}
+        return {agent: reward for agent, reward in rewards.items() if not np.isnan(reward)}
 
     def get_return(self) -> float:
         """Return the sum of the rewards; nan if all are masked."""
@@ -229,59 +230,70 @@ class RolledTree:
         """Return the number of replies."""
         return len(self.candidates) + len(self.all_suites)
 
-    def trained(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
+    def trained_responses(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
         """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
-        roles = settings.trained_roles
-        for n, answer in enumerate(self.candidates if "coder" in roles else ()):
-            if answer.response is not None and self.coder.is_trained[n]:
-                yield self._scored(settings, "coder", coder_name(n), answer, self.coder.values[n])
-        for g, group in enumerate(self.suites if "tester" in roles else ()):
-            for m, answer in enumerate(group if self.kept[g] else ()):
-                if answer.response is not None and self.tester.is_trained[g, m]:
-                    yield self._scored(settings, "tester", tester_name(g, m), answer, self.tester.values[g, m])
+        roles, replies = settings.trained_roles, list[tuple[str, str, tuple[int, ...], Reply]]()
+        if "coder" in roles:
+            replies += [("coder", coder_name(n), (n,), reply) for n, reply in enumerate(self.candidates)]
+        for g in map(int, np.flatnonzero(self.kept) if "tester" in roles else ()):
+            replies += [("tester", tester_name(g, m), (g, m), reply) for m, reply in enumerate(self.suites[g])]
+        for role, agent, place, reply in replies:
+            advantages = self.coder if role == "coder" else self.tester
+            if reply.response is None or not advantages.is_trained[place]:
+                continue
+            assert isinstance(reply.response, Response)
+            yield ScoredResponse(
+                role,
+                agent,
+                settings.module_by_role[role],
+                self.task.problem_id,
+                reply.prompt,
+                reply.response,
+                float(advantages.values[place]),
+                reply.token_advantages,
+            )
 
-    def _scored(
-        self, settings: TrainingSettings, role: str, agent: str, answer: Answer, advantage: float
-    ) -> ScoredResponse:
-        assert isinstance(answer.response, Response)
-        module, problem_id = settings.module_of(role), self.task.problem_id
-        return ScoredResponse(
-            role, agent, module, problem_id, answer.prompt, answer.response, float(advantage), answer.token_advantages
-        )
-
-    def trimmed(self, settings: TrainingSettings) -> RolledTree:
+    def trim(self, trained: Iterable[ScoredResponse]) -> RolledTree:
         """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
 
         Most suites train nothing, so that a node would mostly hold tokens that nobody reads. Golden tests can be
         megabytes, and the driver has them.
         """
-        kept = {id(each.response) for each in self.trained(settings)}
+        kept = {id(response.response) for response in trained}
 
-        def of(answer: Answer) -> Answer:
-            response = answer.response
+        def trim(reply: Reply) -> Reply:
+            response = reply.response
             if response is None or id(response) in kept:
-                return answer
-            return replace(answer, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
+                return reply
+            return replace(reply, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
 
         problem = replace(self.judged.tree.problem, golden=(), wrong_programs=())
         return replace(
             self,
             judged=replace(self.judged, tree=replace(self.judged.tree, problem=problem)),
-            candidates=tuple(map(of, self.candidates)),
-            suites=tuple(tuple(map(of, group)) for group in self.suites),
+            candidates=tuple(map(trim, self.candidates)),
+            suites=tuple(tuple(map(trim, group)) for group in self.suites),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RolledTrees:
-    """Trees that one runner rolled out, and how long its players and its sandbox took, which overlap."""
+_Tree = TypeVar("_Tree")
 
-    trees: tuple[RolledTree, ...]
-    """In the order of their tasks."""
+
+@dataclass(frozen=True, slots=True)
+class RolloutResult(Generic[_Tree]):
+    """What came of some tasks: on a runner the trees, in the driver the facts about them (`metrics.TreeFacts`)."""
+
+    trees: tuple[_Tree, ...]
+    """In the order of their tasks, without those that no runner returned."""
     generate_s: float
-    """Seconds in which players generate."""
+    """Seconds in which the players of the slowest runner generated; its sandbox may work meanwhile."""
     judge_s: float
-    """Seconds in which the sandbox works."""
+    """Seconds in which the sandbox of the slowest runner worked."""
+    metrics: tuple[Any, ...] = ()
+    """RLlib's metrics of each runner: what callbacks logged."""
+    tasks: tuple[Task, ...] = ()
+    iteration: int = 0
+    """After how many iterations of learning the weights were sent that sampled the trees."""
 
 
 class TreeRoller:
@@ -302,12 +314,11 @@ class TreeRoller:
         seed: int = 0,
         advantages: AdvantageSettings | None = None,
     ) -> None:
-        self._envs, self._players, self._seed = envs, players, seed
-        self.rules = envs.referee.rules
+        self._envs, self.players, self.seed = envs, players, seed
         self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
         self._generate_s = 0.0
 
-    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
+    def roll(self, tasks: Sequence[Task], report: Report = ignore_report) -> RolloutResult[RolledTree]:
         """Return one tree per task, in order.
 
         Where the sandbox itself fails, rewards are masked.
@@ -320,50 +331,27 @@ class TreeRoller:
         batches, shape = self._batches(tasks), self.shape
         for batch in batches:
             with counted_replies(Part.PROGRAMS, len(batch.tasks) * shape.n_candidates, report) as on_end:
-                batch.write_programs(on_end)
+                batch.play("coder", on_end)
         for batch in batches if shape.n_suites else ():
             with counted_replies(Part.SUITES, len(batch.tasks) * shape.n_groups * shape.n_suites, report) as on_end:
-                batch.write_suites(on_end)
+                batch.vector.recv()
+                batch.play("tester", on_end)
         trees: list[RolledTree] = []
         for batch in batches:
-            trees += batch.trees()
+            trees += batch.judge()
             report(Done(Part.JUDGED, len(batch.tasks)))
-        return RolledTrees(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
+        return RolloutResult(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
 
     def coder_turns(self, tasks: Sequence[Task]) -> list[Turn]:
         """Return the turns of all coders, task by task, and play nothing."""
         return [turn for batch in self._batches(tasks) for turn in batch.vector.turns()]
 
-    def answers(self, role: str, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Answer]:
-        """Return one answer of the role's player per turn."""
+    def answers(self, role: str, turns: Sequence[Turn], on_end: OnEnd = uncounted) -> list[Reply]:
+        """Return one reply of the role's player per turn."""
         begun = time.perf_counter()
-        found = self._players[role].answer(turns, on_end) if turns else []
+        replies = self.players[role].answer(turns, on_end) if turns else []
         self._generate_s += time.perf_counter() - begun
-        return found
-
-    def credited(self, suites: Sequence[Answer], tests: Sequence[Sequence[CreditedTest]]) -> list[Answer]:
-        """Return suites with the advantages of their tokens."""
-        player, other_text = self._players["tester"], self.advantages.other_text
-        return [
-            answer
-            if answer.response is None
-            else replace(
-                answer, token_advantages=token_advantages(answer.text, player.starts(answer), of_suite, other_text)
-            )
-            for answer, of_suite in zip(suites, tests, strict=True)
-        ]
-
-    def tree_of(self, task: Task) -> Tree:
-        """Return the tree that the environment plays for a task."""
-        return Tree(
-            self._envs.referee.problems.by_id(task.problem_id),
-            self.shape.n_candidates,
-            self.shape.n_suites,
-            self.shape.suites_per,
-            task.replayed,
-            name=f"{task.number:08x}",
-            seed=(self._seed, task.number),
-        )
+        return replies
 
     def _batches(self, tasks: Sequence[Task]) -> list[_Batch]:
         size = self.shape.problems_at_once
@@ -371,45 +359,47 @@ class TreeRoller:
         return [_Batch(self, *each) for each in zip(batches, self._envs.vectors(len(batches)), strict=True)]
 
 
-_Answers: TypeAlias = Sequence[Sequence[Answer]]
-_Paid: TypeAlias = tuple[Advantages, NDArray[np.bool_], _Answers]
-
-
 class _Batch:
     """Problems that are generated and judged together: the episodes of one vector."""
 
     def __init__(self, roller: TreeRoller, tasks: Sequence[Task], vector: GroupVector) -> None:
         self.vector, self._roller, self.tasks = vector, roller, tasks
-        trees = [roller.tree_of(task) for task in tasks]
+        problems, shape = vector.referee.problems, roller.shape
+        trees = [
+            Tree(
+                problems.by_id(task.problem_id),
+                shape.n_candidates,
+                shape.n_suites,
+                shape.suites_per,
+                task.replayed,
+                name=f"{task.number:08x}",
+                seed=(roller.seed, task.number),
+            )
+            for task in tasks
+        ]
         vector.reset(options=[{"tree": tree} for tree in trees])
-        self._programs: list[list[Answer]] = [[] for _ in trees]
-        self._suites: list[list[list[Answer]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
+        self._programs: list[list[Reply]] = [[] for _ in trees]
+        self._suites: list[list[list[Reply]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
 
-    def write_programs(self, on_end: OnEnd) -> None:
-        for turn, answer in self._play("coder", on_end):
-            self._programs[turn.tree].append(answer)
-
-    def write_suites(self, on_end: OnEnd) -> None:
-        self.vector.recv()
-        for turn, answer in self._play("tester", on_end):
-            self._suites[turn.tree][turn.candidate].append(answer)
-
-    def _play(self, role: str, on_end: OnEnd) -> list[tuple[Turn, Answer]]:
+    def play(self, role: str, on_end: OnEnd) -> None:
+        """Let a role's player reply to all of its turns, and send the replies to be judged."""
         turns = self.vector.turns()
-        answers = self._roller.answers(role, turns, on_end)
+        replies = self._roller.answers(role, turns, on_end)
         self._is_judging = bool(turns)  # there are none if no program of any task loads: the episodes are then over
         if turns:
-            self.vector.send(self.vector.actions([answer.reply for answer in answers]))
-        return list(zip(turns, answers, strict=True))
+            self.vector.send(self.vector.actions([reply.reply for reply in replies]))
+        for turn, reply in zip(turns, replies, strict=True):
+            group = self._programs[turn.tree] if role == "coder" else self._suites[turn.tree][turn.candidate]
+            group.append(reply)
 
-    def trees(self) -> Iterator[RolledTree]:
+    def judge(self) -> Iterator[RolledTree]:
+        """Yield the judged trees with their advantages."""
         if self._is_judging:
             self.vector.recv()
         keeps_flat = self._roller.shape.keep_zero_std_groups
-        paid = self._paid_by_reply if self._roller.advantages.credit == "reply" else self._paid_by_test
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
-            tester, kept, suites = paid(judged, of_tester, self._suites[place])
+            tester, kept, suites = self._pay_suites(judged, of_tester, self._suites[place])
             yield RolledTree(
                 task=task,
                 judged=judged,
@@ -422,25 +412,32 @@ class _Batch:
                 kept=kept,
             )
 
-    def _paid_by_reply(self, judged: JudgedTree, rewards: NDArray[np.float64], suites: _Answers) -> _Paid:
-        """Return the advantages of suites as a whole, which groups of them train, and the suites."""
-        shape, settings = self._roller.shape, self._roller.advantages
-        found = suite_advantages(judged, rewards, settings, keeps_flat=shape.keep_zero_std_groups)
-        varying = np.where(found.is_trained.any(axis=-1, keepdims=True), rewards, np.nan)
-        by_parts = settings.advantages != "sum"  # parts may differ where their sums are equal
-        return found, top_variance(varying, shape.n_kept, keeps_flat=shape.keep_zero_std_groups or by_parts), suites
+    def _pay_suites(
+        self, judged: JudgedTree, rewards: NDArray[np.float64], suites: Sequence[Sequence[Reply]]
+    ) -> tuple[Advantages, NDArray[np.bool_], Sequence[Sequence[Reply]]]:
+        """Return the advantages of suites, which groups of them train, and the suites with what their tokens are paid.
 
-    def _paid_by_test(self, judged: JudgedTree, rewards: NDArray[np.float64], suites: _Answers) -> _Paid:
-        """Return the advantages of suites whose tokens are paid apart, which train, and the suites with them."""
-        keeps_flat = self._roller.shape.keep_zero_std_groups
-        groups = credit_of_groups(judged, rewards, self._roller.rules, self._roller.advantages)
-        spreads = np.array([each.spread for each in groups])
-        kept = largest(spreads, self._roller.shape.n_kept, keeps_flat=keeps_flat)
-        credited = [
-            self._roller.credited(each, group.suites) if is_kept else each
-            for each, group, is_kept in zip(suites, groups, kept, strict=True)
-        ]
-        return by_tests(groups, ~np.isnan(rewards), keeps_flat=keeps_flat), kept, credited
+        Args:
+            judged: their tree.
+            rewards: (G, M), of the environment.
+            suites: (G, M)
+        """
+        shape, settings = self._roller.shape, self._roller.advantages
+        keeps_flat = shape.keep_zero_std_groups
+        if settings.credit == "reply":
+            advantages = suite_advantages(judged, rewards, settings, keeps_flat=keeps_flat)
+            varying = np.where(advantages.is_trained.any(axis=-1, keepdims=True), rewards, np.nan)
+            by_parts = settings.advantages != "sum"  # parts may differ where their sums are equal
+            return advantages, top_variance(varying, shape.n_kept, keeps_flat=keeps_flat or by_parts), suites
+        groups = credit_of_groups(judged, rewards, self.vector.referee.rules, settings)
+        kept = largest(np.array([group.spread for group in groups]), shape.n_kept, keeps_flat=keeps_flat)
+        player, paid = self._roller.players["tester"], [list(group) for group in suites]
+        for g in map(int, np.flatnonzero(kept)):
+            for m, (reply, tests) in enumerate(zip(suites[g], groups[g].suites, strict=True)):
+                if reply.response is not None:
+                    of_tokens = token_advantages(reply.text, player.starts(reply), tests, settings.other_text)
+                    paid[g][m] = replace(reply, token_advantages=of_tokens)
+        return by_tests(groups, ~np.isnan(rewards), keeps_flat=keeps_flat), kept, paid
 
 
 def suite_advantages(
@@ -544,7 +541,11 @@ class GroupEnvs:
     def vectors(self, n: int) -> list[GroupVector]:
         """Return n vectors, always the same ones. Reset them before use."""
         while len(self._vectors) < n:
-            members = [self._new_env() for _ in range(self.shape.problems_at_once)]
+            members = [self._creator(dict(self._arguments)) for _ in range(self.shape.problems_at_once)]
+            for env in members:
+                if not isinstance(getattr(env, "unwrapped", None), GroupEnv):
+                    kind = type(env).__name__
+                    raise UserError(f"environment: {self._name!r} makes a {kind}, which is no group environment")
             self._vectors.append(GroupVector(members, self.referee if self._vectors else None))
         return self._vectors[:n]
 
@@ -553,12 +554,6 @@ class GroupEnvs:
         for vector in self._vectors:
             vector.close()
         self.referee.close()
-
-    def _new_env(self) -> Any:
-        made = self._creator(dict(self._arguments))
-        if not isinstance(getattr(made, "unwrapped", None), GroupEnv):
-            raise UserError(f"environment: {self._name!r} makes a {type(made).__name__}, which is no group environment")
-        return made
 
 
 def require_group_env(env: object, env_config: Mapping[str, Any]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import pickle
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from threading import Thread
@@ -27,8 +27,8 @@ from codea1_agents.train.failures import RunnerFailed, StaleWeights
 from codea1_agents.train.grpo.batch import StoredResponse
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
-from codea1_agents.train.grpo.progress import Done, Report, unreported
-from codea1_agents.train.grpo.rollout import RolledTree, Task
+from codea1_agents.train.grpo.progress import Done, Report, ignore_report
+from codea1_agents.train.grpo.rollout import RolledTree, RolloutResult, Task
 from codea1_agents.train.grpo.weights import HandoverPlan, Piece, piece_of, plan_of
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
@@ -39,106 +39,200 @@ MAX_ROUNDS = 4
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-# Rollouts
+RolledOut = RolloutResult  # as checkpoints of a run with overlap name it that were written before 2026-11-29
 
 
 @dataclass(frozen=True, slots=True)
-class RolledOut:
-    """What is known of trees, of one runner or of an iteration. They themselves stay on the nodes of their runners."""
+class RunnerPool:
+    """The runners of a group, in an iteration: they do work in parts, and take the learners' weights."""
 
-    trees: tuple[TreeFacts, ...]
-    """In the order of their tasks, without those that no runner returned."""
-    generate_s: float
-    """Seconds in which the players of the slowest runner generated."""
-    judge_s: float
-    """Seconds in which the sandbox of the slowest runner worked."""
-    metrics: tuple[Any, ...] = ()
-    """RLlib's metrics of each runner: what callbacks logged."""
-    tasks: tuple[Task, ...] = ()
-    iteration: int = 0
-    """After how many iterations of learning the weights were sent that sampled the trees."""
+    group: Any
+    """RLlib's group of the runners."""
+    learners: Any
+    """RLlib's group of the learners."""
+    restore: Callable[[Any], object]
+    """Starts the lost runners of a group again, with the learners' weights."""
+    iteration: int
+    """Iterations of learning so far."""
 
-    def without(self, numbers: Collection[int]) -> RolledOut:
-        """Return it without the trees of some tasks."""
-        return replace(self, trees=tuple(each for each in self.trees if each.number not in numbers))
+    def roll_out(
+        self, tasks: Sequence[Task], report: Report = ignore_report, *, done: Sequence[RolloutResult[TreeFacts]] = ()
+    ) -> RolloutResult[TreeFacts]:
+        """Return what is known of the trees of some tasks; wait for them, and start lost runners again.
+
+        Args:
+            tasks: of the iteration.
+            report: called when replies have ended and when problems are judged.
+            done: what runners have returned already.
+
+        Raises:
+            RunnerFailed: a runner raised an exception, or all were lost.
+        """
+        results = list(done)
+        trees = {tree.number: tree for result in results for tree in result.trees}
+        for result in self.map(tasks, partial(roll_out_here, report), lambda task: task.number in trees):
+            results.append(result)
+            trees.update({tree.number: tree for tree in result.trees})
+        if tasks and not trees:
+            raise RunnerFailed(f"no runner returned a tree in iteration {self.iteration + 1}: all were lost")
+        return RolloutResult(
+            tuple(trees[number] for number in sorted(trees)),
+            max((result.generate_s for result in results), default=0.0),
+            max((result.judge_s for result in results), default=0.0),
+            tuple(metrics for result in results for metrics in result.metrics),
+            tuple(tasks),
+            self.iteration,
+        )
+
+    def map(
+        self, items: Sequence[_T], work: Callable[[Sequence[_T], Any], _R], is_done: Callable[[_T], bool]
+    ) -> Iterator[_R]:
+        """Yield one result per runner; items that a lost runner leaves undone are distributed again, three times.
+
+        Others do them, if there are any. Lost runners are started again when weights are sent the next time.
+
+        Args:
+            items: to be distributed.
+            work: what a runner does with its items; pickled for remote runners.
+            is_done: whether an item is done, given all results so far.
+
+        Raises:
+            RunnerFailed: a remote runner raised an exception.
+        """
+        for _ in range(MAX_ROUNDS):
+            remaining = [item for item in items if not is_done(item)]
+            if not remaining:
+                return
+            if self.group.healthy_worker_ids():
+                yield from self.map_once(remaining, work)
+            elif self.group.local_env_runner is not None:
+                yield work(remaining, self.group.local_env_runner)
+                continue
+            if (
+                not self.group.healthy_worker_ids()
+            ):  # a new runner has the learners' weights; others may have older ones
+                self.restore(self.group)
+
+    def map_once(self, items: Sequence[_T], work: Callable[[Sequence[_T], Any], _R]) -> Iterator[_R]:
+        """Yield one result per remote runner; a lost runner yields nothing, and is not started again."""
+        ids = self.group.healthy_worker_ids()
+        for outcome in self._outcomes([partial(work, items[start :: len(ids)]) for start in range(len(ids))], ids):
+            self._require_success(outcome)
+            with _without_collection():
+                result: _R = _Unpickler(outcome).load()
+            yield result
+
+    def release_samplers(self) -> None:
+        """Let the engines of remote runners release the devices on which the learners work now.
+
+        Raises:
+            RunnerFailed: a runner raised an exception.
+        """
+        ids = self.group.healthy_worker_ids()
+        for outcome in self._outcomes([TreeEnvRunner.sleep] * len(ids), ids):
+            self._require_success(outcome)
+
+    def send_weights(self, ids: Sequence[int] | None = None) -> None:
+        """Send the learners' weights to samplers and wait until they have verified them.
+
+        Two pieces exist at a time, since all weights together may not fit a host's memory: one that is taken from the
+        learners, and one that is received. For remote runners it is also in Ray's object store, one copy per node.
+
+        Args:
+            ids: of remote runners; None: all, and the local one. One that is lost meanwhile gets no more pieces and is
+                no error.
+
+        Raises:
+            StaleWeights: a runner does not have the weights.
+            UserError: the engine of a remote runner did not start.
+        """
+        local = self.group.local_env_runner if ids is None else None
+        ids = self.group.healthy_worker_ids() if ids is None else ids
+        plan: HandoverPlan = self._call_first_learner(plan_of)
+        takes = [partial(self._call_first_learner, partial(piece_of, which=names)) for names in plan.pieces]
+        with ThreadPoolExecutor(1, thread_name_prefix="codea1-weights") as executor:
+            coming = executor.submit(takes[0])
+            for following in (*takes[1:], None):
+                piece: Piece = coming.result()
+                if following is not None:
+                    coming = executor.submit(following)  # the learners work on it while the runners receive this one
+                if local is not None:
+                    local.receive_weights(piece)
+                reference = ray.put(piece) if ids else None
+                del piece
+                self._hand_over(partial(_receive, reference), ids)
+                del reference
+        if local is not None:
+            local.use_weights(plan.version)
+        self._hand_over(lambda runner: runner.use_weights(plan.version), ids)
+
+    def _call_first_learner(self, get: Callable[[Any], _R | None]) -> _R:
+        """Return what the first learner returns; RLlib has no public way to call it alone: the others return None."""
+        results = [result.get() for result in self.learners.foreach_learner(get)]
+        first: _R = next(result for result in results if result is not None)
+        return first
+
+    def _hand_over(self, work: Callable[[Any], None], ids: Sequence[int]) -> None:
+        for outcome in self._outcomes([work] * len(ids), ids):
+            if outcome.user_error is not None:
+                raise outcome.user_error
+            if outcome.fault:
+                raise StaleWeights(f"a runner does not have the learner's weights: {outcome.fault}")
+
+    def _outcomes(self, works: Sequence[Callable[[Any], Any]], ids: Sequence[int]) -> Iterator[_Outcome]:
+        """Yield the outcomes of one work per remote runner; a lost runner yields nothing."""
+        if not ids:
+            return  # RLlib would take none as all
+        works = [partial(_catch, work) for work in works]
+        outcomes = deque(self.group.foreach_env_runner(works, remote_worker_ids=list(ids), local_env_runner=False))
+        while outcomes:  # frees the bytes of a result as soon as it is unpacked
+            yield outcomes.popleft()
+
+    def _require_success(self, outcome: _Outcome) -> None:
+        if outcome.fault:
+            raise RunnerFailed(f"a runner failed in iteration {self.iteration + 1}: {outcome.fault}")
 
 
-def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], RolledOut]:
-    def work(runner: TreeEnvRunner) -> RolledOut:
-        rolled = runner.roll_out(tasks, report)
-        trees = [tree.trimmed(runner.settings) for tree in rolled.trees]
-        stays = not runner.worker_index and not runner.config.num_learners  # who learns from it is in this process
-        facts = tuple(TreeFacts.of(tree, runner.settings, tree if stays else ray.put(tree)) for tree in trees)
-        metrics = runner.metrics.reduce()
-        return RolledOut(facts, rolled.generate_s, rolled.judge_s, (metrics,) if metrics else ())
-
-    return work
+def _receive(reference: Any, runner: TreeEnvRunner) -> None:
+    runner.receive_weights(ray.get(reference))
 
 
-def roll_out(
-    algorithm: Any,
-    tasks: Sequence[Task],
-    report: Report = unreported,
-    *,
-    done: Sequence[RolledOut] = (),
-    group: Any = None,
-) -> RolledOut:
-    """Return what is known of the trees of some tasks; wait for them, and start lost runners again.
-
-    Args:
-        algorithm: a `GRPO`.
-        tasks: of the iteration.
-        report: called when replies have ended and when problems are judged.
-        done: what runners have returned already.
-        group: of the runners; None: those of the training.
-
-    Raises:
-        RunnerFailed: a runner raised an exception, or all were lost.
-    """
-    results = list(done)
-    trees = {each.number: each for result in results for each in result.trees}
-    work_on, is_done = partial(_rolls, report=report), lambda task: task.number in trees
-    for result in map_over_runners(algorithm, tasks, work_on, is_done, group):
-        results.append(result)
-        trees.update({each.number: each for each in result.trees})
-    if tasks and not trees:
-        raise RunnerFailed(f"no runner returned a tree in iteration {algorithm.iteration + 1}: all were lost")
-    return RolledOut(
-        tuple(trees[number] for number in sorted(trees)),
-        max((result.generate_s for result in results), default=0.0),
-        max((result.judge_s for result in results), default=0.0),
-        tuple(each for result in results for each in result.metrics),
-        tuple(tasks),
-        algorithm.iteration,
-    )
+def roll_out_here(report: Report, tasks: Sequence[Task], runner: TreeEnvRunner) -> RolloutResult[TreeFacts]:
+    """Return what is known of the trees of some tasks, which a runner rolls out and which stay on its node."""
+    rolled = runner.roll_out(tasks, report)
+    stays = not runner.worker_index and not runner.config.num_learners  # who learns from it is in this process
+    store = (lambda tree: tree) if stays else ray.put
+    facts = tuple(TreeFacts.of(tree, runner.settings, store) for tree in rolled.trees)
+    metrics = runner.metrics.reduce()
+    return RolloutResult(facts, rolled.generate_s, rolled.judge_s, (metrics,) if metrics else ())
 
 
 # Trees
 
 
-def fetched(stored: Mapping[int, Any]) -> dict[int, RolledTree]:
+def fetch(stored: Mapping[int, Any]) -> dict[int, RolledTree]:
     """Return stored trees by the numbers of their tasks, without those whose runner or node is lost.
 
     Args:
         stored: references by number, or the trees themselves.
     """
-    found = {number: tree for number, tree in stored.items() if not isinstance(tree, ray.ObjectRef)}
-    references = {number: tree for number, tree in stored.items() if number not in found}
+    trees = {number: tree for number, tree in stored.items() if not isinstance(tree, ray.ObjectRef)}
+    references = {number: tree for number, tree in stored.items() if number not in trees}
     try:
         with _without_collection():
-            found |= dict(zip(references, ray.get(list(references.values())), strict=True))
+            trees |= dict(zip(references, ray.get(list(references.values())), strict=True))
     except RayError:
         for number, reference in references.items():
             with suppress(RayError):
-                found[number] = ray.get(reference)
-    return {number: found[number] for number in stored if number in found}
+                trees[number] = ray.get(reference)
+    return {number: trees[number] for number in stored if number in trees}
 
 
 class StoredTrees(Sequence[RolledTree]):
     """Trees on the nodes of their runners; what is read is fetched. Without those whose runner or node is lost."""
 
     def __init__(self, trees: Iterable[TreeFacts] = ()) -> None:
-        self._stored = {each.number: each.stored for each in trees}
+        self._stored = {tree.number: tree.stored for tree in trees}
 
     def __len__(self) -> int:
         """Return their number, with those that are lost."""
@@ -150,7 +244,7 @@ class StoredTrees(Sequence[RolledTree]):
         if not isinstance(place, slice):
             tree = self._stored[numbers[place]]
             return ray.get(tree) if isinstance(tree, ray.ObjectRef) else tree
-        return tuple(fetched({number: self._stored[number] for number in numbers[place]}).values())
+        return tuple(fetch({number: self._stored[number] for number in numbers[place]}).values())
 
     def __iter__(self) -> Iterator[RolledTree]:
         """Iterate over all trees, which are fetched at once."""
@@ -168,11 +262,11 @@ def take(learner: Any, rows: Sequence[StoredResponse], stored: Mapping[int, Any]
     Returns:
         Ray's reference to the responses, which stay with the learner; and the numbers of trees that are lost.
     """
-    settings, trees = learner.config.settings(), fetched(stored)
+    settings, trees = learner.config.settings(), fetch(stored)
     lost = frozenset(stored.keys() - trees.keys())
     if lost:
         return None, lost
-    responses = {number: tuple(tree.trained(settings)) for number, tree in trees.items()}
+    responses = {number: tuple(tree.trained_responses(settings)) for number, tree in trees.items()}
     return ray.put([row.planned(responses[row.task][row.number]) for row in rows]), lost
 
 
@@ -193,11 +287,11 @@ def evaluate_episodes(algorithm: Any, runners: Any) -> tuple[dict[str, float], i
     problems = load_problems(config.problem_source)
     numbers = range(config.evaluation_duration)
     tasks = [Task(_FIRST_EVALUATED + number, problems[number % len(problems)].id) for number in numbers]
-    rolled = roll_out(algorithm, tasks, group=runners)
+    rolled = algorithm.pool(runners).roll_out(tasks)
     algorithm.metrics.aggregate(rolled.metrics, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
     figures = {**mean_figures(rolled.trees), **episode_figures(rolled.trees)}
     algorithm.log_evaluation(figures)
-    return figures, sum(each.env_steps for each in rolled.trees), sum(each.n_responses for each in rolled.trees)
+    return figures, sum(tree.env_steps for tree in rolled.trees), sum(tree.n_responses for tree in rolled.trees)
 
 
 class RolloutsAhead:
@@ -206,26 +300,26 @@ class RolloutsAhead:
     A thread waits for them. It starts no runner again, as that would need the learners.
     """
 
-    def __init__(self, algorithm: Any, tasks: Sequence[Task], rolled: RolledOut | None = None) -> None:
+    def __init__(self, pool: RunnerPool, tasks: Sequence[Task], rolled: RolloutResult[TreeFacts] | None = None) -> None:
         """Begin rollouts; the remote runners have the weights already.
 
         Args:
-            algorithm: a `GRPO`.
+            pool: the runners.
             tasks: of the rollouts.
             rolled: what came of them, if they have ended; then nothing begins.
         """
-        self._algorithm, self._tasks, self._iteration = algorithm, tuple(tasks), algorithm.iteration
-        self._rolled = rolled
+        self._pool, self._tasks, self._rolled = pool, tuple(tasks), rolled
         self.is_over = rolled is not None
         """Whether no runner works on them, and what lost runners left undone has its runners."""
         if rolled is None:
             executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
-            self._results: Future[list[RolledOut]] = executor.submit(
-                lambda: list(_map_once(algorithm, tasks, _rolls, algorithm.env_runner_group))
+            work = partial(roll_out_here, ignore_report)
+            self._results: Future[list[RolloutResult[TreeFacts]]] = executor.submit(
+                lambda: list(pool.map_once(tasks, work))
             )
             executor.shutdown(wait=False)
 
-    def finish(self) -> RolledOut:
+    def finish(self) -> RolloutResult[TreeFacts]:
         """Return what is known of the trees; wait for them. Tasks that a lost runner left undone are rolled out now.
 
         Raises:
@@ -234,71 +328,11 @@ class RolloutsAhead:
         if self._rolled is None:
             done = self._results.result()
             self.is_over = True
-            found = roll_out(self._algorithm, self._tasks, done=done)
-            self._rolled = replace(found, iteration=self._iteration)
+            self._rolled = self._pool.roll_out(self._tasks, done=done)
         return self._rolled
 
 
-# Work in parts
-
-
-def map_over_runners(
-    algorithm: Any,
-    items: Sequence[_T],
-    work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
-    is_done: Callable[[_T], bool],
-    group: Any = None,
-) -> Iterator[_R]:
-    """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
-
-    Others do them, if there are any. Lost runners are started again when weights are sent the next time.
-
-    Args:
-        algorithm: a `GRPO`.
-        items: to be distributed.
-        work_on: returns what a runner does with its items; pickled for remote runners.
-        is_done: whether an item is done, given all results so far.
-        group: of the runners; None: those of the training.
-
-    Raises:
-        RunnerFailed: a remote runner raised an exception.
-    """
-    group = group or algorithm.env_runner_group
-    for _ in range(MAX_ROUNDS):
-        remaining = [item for item in items if not is_done(item)]
-        if not remaining:
-            return
-        if group.healthy_worker_ids():
-            yield from _map_once(algorithm, remaining, work_on, group)
-        elif group.local_env_runner is not None:
-            yield work_on(remaining)(group.local_env_runner)
-            continue
-        if not group.healthy_worker_ids():  # a new runner has the learners' weights; others may have had older ones
-            algorithm.restore_env_runners(group)
-
-
-def _map_once(
-    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]], group: Any
-) -> Iterator[_R]:
-    """Yield one result per remote runner; a lost runner yields nothing, and is not started again."""
-    ids = group.healthy_worker_ids()
-    works = [work_on(items[start :: len(ids)]) for start in range(len(ids))]
-    for outcome in _outcomes(group, works, ids):
-        _require_success(algorithm, outcome)
-        with _without_collection():
-            result: _R = _Unpickler(outcome).load()
-        yield result
-
-
-def release_samplers(algorithm: Any) -> None:
-    """Let the engines of remote runners release the devices on which the learners work now.
-
-    Raises:
-        RunnerFailed: a runner raised an exception.
-    """
-    ids = algorithm.env_runner_group.healthy_worker_ids()
-    for outcome in _outcomes(algorithm.env_runner_group, [TreeEnvRunner.sleep] * len(ids), ids):
-        _require_success(algorithm, outcome)
+# What runners return
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,16 +347,6 @@ class _Outcome:
     """The exception, as a text."""
     user_error: UserError | None = None
     """The exception, if the user can mend it."""
-
-
-def _outcomes(group: Any, works: Sequence[Callable[[Any], Any]], ids: Sequence[int]) -> Iterator[_Outcome]:
-    """Yield the outcomes of one work per remote runner; a lost runner yields nothing."""
-    if not ids:
-        return  # RLlib would take none as all
-    caught = [partial(_caught, work) for work in works]
-    outcomes = deque(group.foreach_env_runner(caught, remote_worker_ids=list(ids), local_env_runner=False))
-    while outcomes:  # frees the bytes of a result as soon as it is unpacked
-        yield outcomes.popleft()
 
 
 class _Pickler(pickle.Pickler):
@@ -348,7 +372,7 @@ class _Unpickler(pickle.Unpickler):
         self.persistent_load = outcome.references.__getitem__  # type: ignore[method-assign]
 
 
-def _caught(work: Callable[[Any], Any], runner: Any) -> _Outcome:
+def _catch(work: Callable[[Any], Any], runner: Any) -> _Outcome:
     try:
         pickler = _Pickler()
         pickler.dump(work(runner))
@@ -357,11 +381,6 @@ def _caught(work: Callable[[Any], Any], runner: Any) -> _Outcome:
         return _Outcome(fault=str(error), user_error=error)
     except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it
         return _Outcome(fault=f"{type(error).__name__}: {error}")
-
-
-def _require_success(algorithm: Any, outcome: _Outcome) -> None:
-    if outcome.fault:
-        raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
 
 
 @contextmanager
@@ -374,65 +393,6 @@ def _without_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-# Weights
-
-
-def send_weights(learners: Any, group: Any, ids: Sequence[int] | None = None) -> None:
-    """Send the learners' weights to samplers and wait until they have verified them.
-
-    Two pieces exist at a time, since all weights together may not fit a host's memory: one that is taken from the
-    learners, and one that is received. For remote runners it is also in Ray's object store, one copy per node.
-
-    Args:
-        learners: the group of learners.
-        group: of runners.
-        ids: of remote runners; None: all, and the local one. One that is lost meanwhile gets no more pieces and is no
-            error.
-
-    Raises:
-        StaleWeights: a runner does not have the weights.
-        UserError: the engine of a remote runner did not start.
-    """
-    local = group.local_env_runner if ids is None else None
-    ids = group.healthy_worker_ids() if ids is None else ids
-    plan: HandoverPlan = _from_first(learners, plan_of)
-    takes = [partial(_from_first, learners, partial(piece_of, which=names)) for names in plan.pieces]
-    with ThreadPoolExecutor(1, thread_name_prefix="codea1-weights") as executor:
-        coming = executor.submit(takes[0])
-        for following in (*takes[1:], None):
-            piece: Piece = coming.result()
-            if following is not None:
-                coming = executor.submit(following)  # the learners work on it while the runners receive this one
-            if local is not None:
-                local.receive_weights(piece)
-            reference = ray.put(piece) if ids else None
-            del piece
-            _deliver(group, partial(_receive, reference), ids)
-            del reference
-    if local is not None:
-        local.use_weights(plan.version)
-    _deliver(group, lambda runner: runner.use_weights(plan.version), ids)
-
-
-def _receive(reference: Any, runner: TreeEnvRunner) -> None:
-    runner.receive_weights(ray.get(reference))
-
-
-def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
-    """Return what the first learner returns; RLlib has no public way to call it alone, so the others return None."""
-    found = [result.get() for result in learners.foreach_learner(get)]
-    first: _R = next(each for each in found if each is not None)
-    return first
-
-
-def _deliver(group: Any, work: Callable[[Any], None], ids: Sequence[int]) -> None:
-    for outcome in _outcomes(group, [work] * len(ids), ids):
-        if outcome.user_error is not None:
-            raise outcome.user_error
-        if outcome.fault:
-            raise StaleWeights(f"a runner does not have the learner's weights: {outcome.fault}")
 
 
 # Progress

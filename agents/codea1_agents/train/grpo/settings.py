@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from codea1_agents.models.shapes import UnknownShape, shape_of
-from codea1_agents.train.declared import Count, Flag, NotNegative, Positive, checked, values_of
+from codea1_agents.train.declared import Count, Flag, NotNegative, Positive, check_values, values_of
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
     LengthSettings,
@@ -144,7 +144,7 @@ class ModelSettings(ModelOptions):
         require_no_secrets(repr(self.engine_options))
         if isinstance(self.lora, Mapping):
             object.__setattr__(self, "lora", LoraSettings(**self.lora))
-        checked(ModelOptions, values_of(self, ModelOptions))
+        check_values(ModelOptions, values_of(self, ModelOptions))
         if self.engine_options and self.rollout_engine == "transformers":
             raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
         if self.lora is None and (self.shares_base or self.base_dtype != "float32"):

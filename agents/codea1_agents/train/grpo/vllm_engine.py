@@ -171,14 +171,14 @@ class VllmEngine:
 
     def _hand_over(self, version: int) -> None:
         self._engine.collective_rpc("begin_weights", args=(version,))
-        sent = self._sent()
+        sent = self._send_pieces()
         stale = sorted({name for names in self._engine.collective_rpc("finish_weights") for name in names})
         for rank, received in enumerate(self._engine.collective_rpc("received_checksums")):
             require_equal(f"worker {rank}", sent, received)
         if stale:
             raise RuntimeError(f"{len(stale)} parameters or layers have other weights, {', '.join(stale[:3])} first")
 
-    def _sent(self) -> dict[str, int]:
+    def _send_pieces(self) -> dict[str, int]:
         """Have the workers load the model's tensors; return by what each is compared."""
         sent: dict[str, int] = {}
         for piece in in_pieces(plain_tensors(self._model), self._settings.handover_piece_mb):
@@ -207,13 +207,13 @@ class VllmEngine:
 
     def _empty_prefix_cache(self) -> None:
         """Empty the cache that the old weights computed; verify it with the probe, which is in the cache before."""
-        self._probed()
+        self._run_probe()
         if not self._engine.reset_prefix_cache():
             raise RuntimeError("its prefix cache could not be emptied")
-        if cached := self._probed().num_cached_tokens:
+        if cached := self._run_probe().num_cached_tokens:
             raise RuntimeError(f"its prefix cache still has {cached} tokens after it was emptied")
 
-    def _probed(self) -> Any:
+    def _run_probe(self) -> Any:
         """Return vLLM's output for one token after the probe."""
         params = self._params(temperature=0.0, max_tokens=1, detokenize=False, ignore_eos=True)
         return self._engine.generate([{"prompt_token_ids": self._probe}], [params], use_tqdm=False)[0]

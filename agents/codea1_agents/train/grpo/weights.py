@@ -67,10 +67,11 @@ def plan_of(learner: Any) -> HandoverPlan | None:
     if not is_first_learner():
         return None
     pieces: list[PieceNames] = []
-    for module in sorted(learner.module.keys()):
-        settings, model = _unwrapped(learner, module).settings, _unwrapped(learner, module).model
-        for tensors in in_pieces(untied(model).items(), settings.handover_piece_mb, sent_type(settings)):
-            pieces.append(PieceNames(module, tuple(tensors), is_first=not pieces))
+    for name in sorted(learner.module.keys()):
+        module = learner.module[name].unwrapped()  # DDP wraps modules
+        dtype = sent_type(module.settings)
+        for tensors in in_pieces(untied(module.model).items(), module.settings.handover_piece_mb, dtype):
+            pieces.append(PieceNames(name, tuple(tensors), is_first=not pieces))
     return HandoverPlan(int(learner._weights_seq_no), tuple(pieces))
 
 
@@ -79,23 +80,16 @@ def piece_of(learner: Any, which: PieceNames) -> Piece | None:
 
     All learners must call this at the same time: they gather sharded tensors.
     """
-    module = _unwrapped(learner, which.module)
+    module = learner.module[which.module].unwrapped()  # DDP wraps modules
     if not is_first_learner() and not module.settings.sharded:
         return None
     own, dtype = untied(module.model), sent_type(module.settings)
-    sent = {name: whole_tensor(as_sent(own[name], dtype)).cpu() for name in which.names}
+    sent = [as_sent(own[name], dtype) for name in which.names]
+    whole = {name: whole_tensor(tensor).cpu() for name, tensor in zip(which.names, sent, strict=True)}
     if not is_first_learner():
         return None
-    return Piece(
-        which.module,
-        {name: array_of(tensor) for name, tensor in sent.items()},
-        {name: checksum(tensor) for name, tensor in sent.items()},
-        which.is_first,
-    )
-
-
-def _unwrapped(learner: Any, module: str) -> Any:
-    return learner.module[module].unwrapped()  # DDP wraps modules
+    arrays = {name: array_of(tensor) for name, tensor in whole.items()}
+    return Piece(which.module, arrays, {name: checksum(tensor) for name, tensor in whole.items()}, which.is_first)
 
 
 # The sampler's side
@@ -145,15 +139,15 @@ class WeightReceiver:
         """
         for module, model in self.models.items():
             dtype = sent_type(self.settings[module])
-            found = {name: checksum(as_sent(tensor, dtype)) for name, tensor in untied(model).items()}
-            require_equal(f"{module!r} after the hand-over of weights {version}", self._expected.get(module, {}), found)
+            held = {name: checksum(as_sent(tensor, dtype)) for name, tensor in untied(model).items()}
+            require_equal(f"{module!r} after the hand-over of weights {version}", self._expected.get(module, {}), held)
         self._expected, self._is_complete = {}, True
 
 
-def require_equal(where: str, sent: Mapping[str, int], found: Mapping[str, int]) -> None:
+def require_equal(where: str, sent: Mapping[str, int], held: Mapping[str, int]) -> None:
     """Raise StaleWeights unless two mappings from names to checksums are equal."""
-    names = sent.keys() | found.keys()
-    wrong = sorted(name for name in names if sent.get(name) != found.get(name))
+    names = sent.keys() | held.keys()
+    wrong = sorted(name for name in names if sent.get(name) != held.get(name))
     if wrong:
         named = ", ".join(wrong[:3]) + (" and others" if len(wrong) > 3 else "")
         raise StaleWeights(f"{where}: {len(wrong)} of {len(names)} tensors are not those that were sent: {named}")

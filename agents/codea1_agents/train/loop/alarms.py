@@ -51,8 +51,8 @@ _OFTEN_VACUOUS = 0.2
 
 def alarms_of(history: History) -> dict[str, str]:
     """Return the alarms after the last step of a history, by name."""
-    found = {name: alarm(history) for name, alarm in ALARMS.items()}
-    return {name: sentence for name, sentence in found.items() if sentence}
+    sentences = {name: alarm(history) for name, alarm in ALARMS.items()}
+    return {name: sentence for name, sentence in sentences.items() if sentence}
 
 
 def _hacked_difficulty(history: History) -> str:

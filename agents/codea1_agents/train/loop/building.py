@@ -12,10 +12,9 @@ from codea1_agents.train.grpo.algorithm import GRPOConfig
 from codea1_agents.train.grpo.causal_models import adapted, empty_causal_model
 from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
 from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.loop.game import limits_of, require_game, rules_of
 from codea1_agents.train.loop.held_out import HeldOut
-from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig
+from codea1_agents.train.settings.run_parts import ROLES, limits_of, longest, models_of, require_game, rules_of
 from codea1_env.errors import UserError
 
 

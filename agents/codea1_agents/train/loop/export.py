@@ -10,7 +10,7 @@ from typing import Any
 from codea1_agents.models.model_files import writing_errors
 from codea1_agents.train.grpo.settings import SHARDS, ModelSettings
 from codea1_agents.train.loop.folder import last_checkpoint, require_intact, stored_run
-from codea1_agents.train.settings.loading import changed
+from codea1_agents.train.settings.loading import apply_changes
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import require_empty
@@ -33,11 +33,11 @@ def export_model(
     Raises:
         UserError: no run or checkpoint, no model of this role, or `out` cannot be written.
     """
-    run, checkpoint = _located(source)
+    run, checkpoint = _locate(source)
     config, _ = stored_run(run)
-    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415  slow to import
+    from codea1_agents.train.settings.run_parts import models_of  # noqa: PLC0415  slow to import
 
-    models = models_of(changed(config, changes or {}))
+    models = models_of(apply_changes(config, changes or {}))
     module = role if role in models else "shared" if role in ("coder", "tester") else role
     if module not in models:
         raise UnknownName.of("role with a model", role, models)
@@ -63,10 +63,10 @@ def state_in(checkpoint: Path, module: str, scratch: Path) -> Mapping[str, Any]:
 
             return whole_state(place / SHARDS, module, scratch if scratch.is_dir() else None)
         place = place / "learner" / "rl_module" / module / "module_state.pkl"
-        found: Mapping[str, Any] = pickle.loads(place.read_bytes())
+        state: Mapping[str, Any] = pickle.loads(place.read_bytes())
     except Exception as error:  # pickle raises any exception on damaged bytes
         raise BrokenInput(f"{place}: contains no weights ({error})") from error
-    return found
+    return state
 
 
 def is_sharded_checkpoint(checkpoint: Path) -> bool:
@@ -101,7 +101,7 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path, 
     return out
 
 
-def _located(source: Path) -> tuple[Path, Path]:
+def _locate(source: Path) -> tuple[Path, Path]:
     """Return the run and the checkpoint of a path, which may be either."""
     if (source / _LEARNERS).is_dir():
         return source.resolve().parent.parent, source

@@ -224,8 +224,8 @@ class TrainingFolder(Closing):
         return self._hint()
 
     def _hint(self) -> str:
-        found = last_checkpoint(self.path)
-        safe = f"the checkpoint of step {step_of(found)} is intact" if found else "there is no checkpoint yet"
+        last = last_checkpoint(self.path)
+        safe = f"the checkpoint of step {step_of(last)} is intact" if last else "there is no checkpoint yet"
         return f"{safe}; continue with: codea1 train --resume {self.path}"
 
     def close(self) -> None:
@@ -283,8 +283,7 @@ def _checked_lines(path: Path) -> list[dict[str, Any]]:
 
 def last_checkpoint(path: Path) -> Path | None:
     """Return the newest checkpoint of a run; None if it has none."""
-    found = _checkpoints(path)
-    return found[-1] if found else None
+    return next(reversed(_checkpoints(path)), None)
 
 
 def checkpoint_of(path: Path, step: int) -> Path:
@@ -293,15 +292,16 @@ def checkpoint_of(path: Path, step: int) -> Path:
     Raises:
         UserError: the run has no checkpoint of that step.
     """
-    found = {step_of(each): each for each in _checkpoints(path)}
-    if step not in found:
-        raise UserError(f"{path}: no checkpoint of step {step}; there are: {', '.join(map(str, found)) or 'none'}")
-    return found[step]
+    checkpoints = {step_of(checkpoint): checkpoint for checkpoint in _checkpoints(path)}
+    if step not in checkpoints:
+        steps = ", ".join(map(str, checkpoints)) or "none"
+        raise UserError(f"{path}: no checkpoint of step {step}; there are: {steps}")
+    return checkpoints[step]
 
 
 def _checkpoints(path: Path) -> list[Path]:
-    found = (path / _CHECKPOINTS).glob("step-*")
-    return sorted((each for each in found if each.name.removeprefix("step-").isdecimal()), key=step_of)
+    places = (path / _CHECKPOINTS).glob("step-*")
+    return sorted((place for place in places if place.name.removeprefix("step-").isdecimal()), key=step_of)
 
 
 def step_of(checkpoint: Path) -> int:
@@ -319,9 +319,9 @@ def require_intact(checkpoint: Path) -> None:
     if not any((checkpoint / name).is_file() for name in (_MANIFEST, _RECORD)):
         return
     with file_errors(checkpoint):
-        stored, found = (checkpoint / _MANIFEST).read_bytes(), _manifest_of(checkpoint)
-    if stored != found:
-        differing = dict(_json(stored).items() ^ _json(found).items()) or {_MANIFEST: ""}
+        stored, present = (checkpoint / _MANIFEST).read_bytes(), _manifest_of(checkpoint)
+    if stored != present:
+        differing = dict(_json(stored).items() ^ _json(present).items()) or {_MANIFEST: ""}
         raise BrokenInput(
             f"{checkpoint / min(differing)}: it is not as it was written, so the checkpoint cannot be restored; "
             "without its folder the run continues from the one before"
@@ -364,16 +364,16 @@ def require_lines(run: Path, last: int, digests: Mapping[int, str] | None) -> No
         for number, line in enumerate(whole_lines(path) if path.is_file() else (), start=1):
             if _step_in(line) <= last:
                 lines.setdefault(checked_line(line, f"{path} line {number}")["step"], []).append(line)
-    wanted = digests if digests is not None else dict.fromkeys(range(0 if 0 in lines else 1, last + 1), "")
-    moved = next((step for step, place in zip(wanted, lines, strict=False) if step != place), None)
-    for step in dict.fromkeys((*wanted, *lines)):
+    expected = digests if digests is not None else dict.fromkeys(range(0 if 0 in lines else 1, last + 1), "")
+    moved = next((step for step, place in zip(expected, lines, strict=False) if step != place), None)
+    for step in dict.fromkeys((*expected, *lines)):
         match lines.get(step, []):
             case []:
                 fault = "is missing"
-            case [line] if step in wanted and wanted[step] in ("", sha256(line).hexdigest()):
+            case [line] if step in expected and expected[step] in ("", sha256(line).hexdigest()):
                 continue
             case [_]:
-                fault = "was changed" if step in wanted else "is not of this run"
+                fault = "was changed" if step in expected else "is not of this run"
             case several:
                 fault = f"is there {len(several)} times"
         break
@@ -387,8 +387,8 @@ def require_lines(run: Path, last: int, digests: Mapping[int, str] | None) -> No
 def _manifest_of(checkpoint: Path) -> bytes:
     """Return the digests of all files by path, in one form, so that equal files have equal manifests."""
     digests = {}
-    for path in checkpoint.rglob("*"):
-        if path.is_file() and path != checkpoint / _MANIFEST:
+    for path in filter(Path.is_file, checkpoint.rglob("*")):
+        if path != checkpoint / _MANIFEST:
             with path.open("rb") as file:
                 digests[str(path.relative_to(checkpoint))] = file_digest(file, "sha256").hexdigest()
     return json.dumps(digests, sort_keys=True).encode()
@@ -396,10 +396,10 @@ def _manifest_of(checkpoint: Path) -> bytes:
 
 def _json(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 _Number = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
@@ -428,14 +428,14 @@ def checked_line(line: bytes, place: str) -> dict[str, Any]:
     Raises:
         BrokenInput: it is not the JSON object of a step.
     """
-    found = _json(line)
-    if not found:
+    fields = _json(line)
+    if not fields:
         raise BrokenInput(f"{place}: not a JSON object")
     try:
-        _LineRecord.model_validate(found)
+        _LineRecord.model_validate(fields)
     except ValidationError as error:
         raise BrokenInput(f"{place}: {first_fault(error)}") from error
-    return found
+    return fields
 
 
 def _step_in(line: bytes) -> int:
@@ -444,7 +444,6 @@ def _step_in(line: bytes) -> int:
 
 
 def _sync_files(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+    for path in filter(Path.is_file, folder.rglob("*")):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())

@@ -18,7 +18,6 @@ from codea1_agents.statistics import known_mean, mean_interval
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.rollout import AgentPlayer, GroupEnvs, Player, RolledTree, Task, TreeRoller
-from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import UserError
@@ -67,7 +66,7 @@ class HeldOut:
     options: EvaluationOptions
 
     def __call__(self, algorithm: Any, runners: Any) -> tuple[dict[str, float], int, int]:
-        """Return the figures of the models with the weights of the runners (see `summed_up`).
+        """Return the figures of the models with the weights of the runners (see `summarise`).
 
         RLlib expects two counts with them; both are the number of problems.
 
@@ -78,17 +77,17 @@ class HeldOut:
         Raises:
             RunnerFailed: a runner raised an exception.
         """
-        positions = range(len(held_out_problems(self.options.problems, self.options.limit)))
-        found: dict[int, Finding] = {}
-        work_on = partial(partial, _evaluated, self.options)
-        for findings in map_over_runners(algorithm, positions, work_on, found.__contains__, runners):
-            found.update({each.position: each for each in findings})
-        figures = summed_up([found[position] for position in sorted(found)])
+        positions = range(len(load_held_out(self.options.problems, self.options.limit)))
+        by_position: dict[int, Finding] = {}
+        work = partial(_evaluate, self.options)
+        for findings in algorithm.pool(runners).map(positions, work, by_position.__contains__):
+            by_position.update({finding.position: finding for finding in findings})
+        figures = summarise([by_position[position] for position in sorted(by_position)])
         algorithm.log_evaluation(figures)
-        return figures, len(found), len(found)
+        return figures, len(by_position), len(by_position)
 
 
-def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
+def summarise(findings: Sequence[Finding]) -> dict[str, float]:
     """Return means over problems, without figures that are nan.
 
     `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates; `..._low` and
@@ -112,7 +111,7 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
 
 
 @lru_cache(maxsize=4)
-def held_out_problems(source: str, limit: int) -> ProblemSet:
+def load_held_out(source: str, limit: int) -> ProblemSet:
     """Return the problems of an evaluation, which a process reads once.
 
     Raises:
@@ -121,16 +120,16 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     return load_problems(source, limit=limit or None)
 
 
-def _evaluated(options: EvaluationOptions, positions: Sequence[int], runner: TreeEnvRunner) -> list[Finding]:
+def _evaluate(options: EvaluationOptions, positions: Sequence[int], runner: TreeEnvRunner) -> list[Finding]:
     """Return the findings of one runner, about the problems at some positions."""
     bench = _Bench(runner, options)
     tasks = [Task(position, bench.problems[position].id) for position in positions]
     golden = bench.golden(tasks) if runner.settings.module_of("coder") and options.samples else {}
     suites = bench.suites(tasks) if runner.settings.module_of("tester") and options.suites else {}
-    found = []
+    findings = []
     for place, task in enumerate(tasks):
         programs = golden.get(task.problem_id, [])
-        found.append(
+        findings.append(
             Finding(
                 position=task.number,
                 passed=tuple(each.passed for each in programs if each.passed is not None),
@@ -138,14 +137,14 @@ def _evaluated(options: EvaluationOptions, positions: Sequence[int], runner: Tre
                 suites={opponent: of_tasks[place] for opponent, of_tasks in suites.items()},
             )
         )
-    return found
+    return findings
 
 
 class _Bench:
     """Problems, players and environments of an evaluation, in a runner."""
 
     def __init__(self, runner: TreeEnvRunner, options: EvaluationOptions) -> None:
-        self.problems = held_out_problems(options.problems, options.limit)
+        self.problems = load_held_out(options.problems, options.limit)
         self._runner, self._options = runner, options
         # The figures must not depend on the rewards of the training.
         self._rules = replace(
@@ -161,20 +160,20 @@ class _Bench:
             turns = roller.coder_turns([task for task in tasks if self.problems.by_id(task.problem_id).golden])
             problem_ids = [turn.info["problem_id"] for turn in turns]
             results = envs.referee.golden(problem_ids, [answer.reply for answer in roller.answers("coder", turns)])
-        found: dict[str, list[GoldenFinding]] = {}
+        by_problem: dict[str, list[GoldenFinding]] = {}
         for problem_id, each in zip(problem_ids, results, strict=True):
-            found.setdefault(problem_id, []).append(each)
-        return found
+            by_problem.setdefault(problem_id, []).append(each)
+        return by_problem
 
     def suites(self, tasks: Sequence[Task]) -> dict[str, list[tuple[SuiteFigures, ...]]]:
         """Return by opponent the suites for its programs, task by task, without those that could not be judged."""
-        found: dict[str, list[tuple[SuiteFigures, ...]]] = {}
+        by_opponent: dict[str, list[tuple[SuiteFigures, ...]]] = {}
         with closing(self._envs(self._options.programs, self._options.suites, golden=True)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
                 trees = self._roller(envs, players).roll(tasks).trees
-                found[opponent] = [tuple(_suite_figures(tree, self._rules.tests_per_suite)) for tree in trees]
-        return found
+                by_opponent[opponent] = [tuple(_suite_figures(tree, self._rules.tests_per_suite)) for tree in trees]
+        return by_opponent
 
     def _player(self, role: Role) -> Player:
         in_training = self._runner.sampling(role)
@@ -219,7 +218,7 @@ def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:
         return
     if not options.problems:
         raise UserError("evaluation.problems: name the problems to evaluate on, or set evaluation.every = 0")
-    context = AgentContext(held_out_problems(options.problems, options.limit), load_sandbox(sandbox))
+    context = AgentContext(load_held_out(options.problems, options.limit), load_sandbox(sandbox))
     for opponent in options.opponents if options.suites else ():
         if opponent != CURRENT:
             load_agent(opponent, context, role="coder")

@@ -12,7 +12,7 @@ _DEFERRED = "interrupted again: {} is finished and saved first; press Ctrl-C onc
 
 
 class Interrupts:
-    """Handles signals while `handled()` is entered in the main thread.
+    """Handles signals while `handle()` is entered in the main thread.
 
     The first one ends the run after the present step. The second one discards this step, unless earlier ones would be
     lost, too. The third one ends the run at once.
@@ -37,7 +37,7 @@ class Interrupts:
         """True once SIGINT or SIGTERM was received."""
         return self._n_signals > 0
 
-    def handled(self) -> AbstractContextManager[None]:
+    def handle(self) -> AbstractContextManager[None]:
         """Return a context in which signals are handled so."""
         return handled_signals(STOP_SIGNALS, self._on_signal)
 

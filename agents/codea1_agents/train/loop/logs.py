@@ -16,11 +16,11 @@ _LONGEST_FAULT = 300
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a step's line as `part/name`, and the number of its alarms."""
-    found = {f"{part}/{name}": value for part in ("figures", "times") for name, value in line.get(part, {}).items()}
-    found |= {f"evaluation/{name}": value for name, value in line.get("evaluation", {}).items()}
+    figures = {f"{part}/{name}": value for part in ("figures", "times") for name, value in line.get(part, {}).items()}
+    figures |= {f"evaluation/{name}": value for name, value in line.get("evaluation", {}).items()}
     if "alarms" in line:
-        found["alarms"] = float(len(line["alarms"]))
-    return found
+        figures["alarms"] = float(len(line["alarms"]))
+    return figures
 
 
 class TensorBoard(Closing):
@@ -48,18 +48,18 @@ class TensorBoard(Closing):
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         """Write the figures of a step; their names have slashes."""
-        with self._released_on_failure(f"step {step}"):
+        with self._release_on_failure(f"step {step}"):
             for name, value in figures.items() if self._writer else ():
                 self._writer.add_scalar(name, value, step)
 
     def close(self) -> None:
         """Write everything and close."""
-        with self._released_on_failure("the end"):
+        with self._release_on_failure("the end"):
             if self._writer:
                 self._writer.close()
 
     @contextmanager
-    def _released_on_failure(self, when: str) -> Iterator[None]:
+    def _release_on_failure(self, when: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # noqa: BLE001  such as a full disk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from codea1_agents.interrupts import sigterm_interrupts
-from codea1_agents.train.failures import LearnerLost, TrainingFailed, TrainingStopped
+from codea1_agents.train.failures import LearnerLost, LearnersFailed, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
 from codea1_agents.train.loop.folder import (
@@ -26,10 +26,9 @@ from codea1_agents.train.loop.folder import (
 )
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
-from codea1_agents.train.loop.restarts import Restarts
 from codea1_agents.train.loop.resuming import facts_of, require_begun, require_same
 from codea1_agents.train.ray_start import Wanted, ray_running, require_room
-from codea1_agents.train.settings.loading import changed, load_training
+from codea1_agents.train.settings.loading import apply_changes, load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.fitting import require_fit
 from codea1_agents.train.torch_threads import torch_threads
@@ -124,16 +123,16 @@ def resume(
     """
     run = Path(run)
     stored, _ = stored_run(run)
-    wanted = changed(config or stored, changes)
-    require_begun(run, wanted)
-    load_sandbox(wanted.game.sandbox)  # as below: the workers use it, but only here is known what the user has typed
-    for each in (wanted.agents.coder, wanted.agents.tester):
-        if each.agent:
-            resolve("agents", each.agent.partition(",")[0])
+    config = apply_changes(config or stored, changes)
+    require_begun(run, config)
+    load_sandbox(config.game.sandbox)  # as below: the workers use it, but only here is known what the user has typed
+    for player in (config.agents.coder, config.agents.tester):
+        if player.agent:
+            resolve("agents", player.agent.partition(",")[0])
     checkpoint = last_checkpoint(run)
-    if checkpoint is not None and wanted.run.steps < step_of(checkpoint):
-        raise UserError(f"{run}: run.steps must be at least {step_of(checkpoint)} (done), got {wanted.run.steps}")
-    return _run(wanted, None, run, watcher or Watcher(), force=force, env=env)
+    if checkpoint is not None and config.run.steps < step_of(checkpoint):
+        raise UserError(f"{run}: run.steps must be at least {step_of(checkpoint)} (done), got {config.run.steps}")
+    return _run(config, None, run, watcher or Watcher(), force=force, env=env)
 
 
 def _run(
@@ -178,16 +177,60 @@ def _run(
 def _run_to_end(
     config: TrainingConfig, made: Any, folder: TrainingFolder, facts: Mapping[str, Any], watcher: Watcher
 ) -> Finished:
-    """Run the loop; after the loss of a learner, once more from the last checkpoint, as `resume` would."""
+    """Run the loop; after the loss of a learner, once more from the last checkpoint."""
     restarts = Restarts(config.cluster.max_restarts, folder, watcher.note)
-    wanted = made.processes
+    processes = made.processes
     while True:
         try:
-            return _run_loop(config, made, folder, facts, watcher, wanted)
+            return _run_loop(config, made, folder, facts, watcher, processes)
         except LearnerLost as error:
             restarts.prepare(error)
-            wanted = []  # it waits for a node that comes back
+            processes = []  # it waits for a node that comes back
         gc.collect()  # the models of a runner in this process are part of reference cycles
+
+
+@dataclass(slots=True)
+class Restarts:
+    """Starts a run again that has lost a learner, from its last checkpoint, as `resume` would continue it.
+
+    All learners have ended then, which frees their GPUs and the collectives in which they waited. Ray and all runners
+    start anew, too, but this process stays, and it holds the folder.
+    """
+
+    limit: int
+    """0: none."""
+    folder: TrainingFolder
+    note: Callable[[str], object]
+    """Receives a sentence for people."""
+    _n: int = field(init=False, default=0)
+    _from: int = field(init=False, default=-1)
+    """Steps in the checkpoint of the restart before."""
+
+    def prepare(self, error: Exception) -> None:
+        """Prepare the folder for the next start, and say why there is one.
+
+        Args:
+            error: the loss.
+
+        Raises:
+            LearnersFailed: the run did not get further often enough.
+            UserError: the disk.
+        """
+        lines = read_metrics(self.folder.path)
+        step = lines[-1]["step"] + 1 if lines else 1
+        fault = str(error).strip().splitlines()[-1]
+        hint = self.folder.recovery_hint()  # waits for a checkpoint in progress
+        checkpoint = last_checkpoint(self.folder.path)
+        done = step_of(checkpoint) if checkpoint is not None else 0
+        self._n = self._n + 1 if done == self._from else 1
+        self._from = done
+        if self._n > self.limit:
+            tried = f"; restart {self.limit} of {self.limit} brought no new checkpoint" if self.limit else ""
+            raise LearnersFailed(f"step {step}: {fault}{tried}; {hint}") from error
+        place = f"the checkpoint of step {done}" if done else "the first step"
+        self.note(f"step {step}: {fault}; starting again from {place} (restart {self._n} of {self.limit})")
+        self.folder.append_restart({"step": step, "fault": fault, "from": done})
+        self.folder.cut()
 
 
 def _run_loop(
@@ -196,7 +239,7 @@ def _run_loop(
     folder: TrainingFolder,
     facts: Mapping[str, Any],
     watcher: Watcher,
-    wanted: Iterable[Wanted],
+    processes: Iterable[Wanted],
 ) -> Finished:
     """Build everything and run the loop, from the last checkpoint if there is one."""
     from codea1_agents.train.loop.export import is_sharded_checkpoint  # noqa: PLC0415  slow to import
@@ -211,7 +254,7 @@ def _run_loop(
     with TensorBoard(config, folder.path, done, watcher.note) as log, torch_threads(config.cluster.torch_threads):
         watcher.progress(Progress(Phase.STARTING))
         with ray_running(made.n_cpus, config.cluster.address):
-            require_room(wanted)
+            require_room(processes)
             watcher.progress(Progress(Phase.LOADING))
             with _algorithm(made, checkpoint) as algorithm:
                 watcher.begin(folder.path, config, tuple(lines))
@@ -272,11 +315,15 @@ class _Loop:
 
     def __post_init__(self) -> None:
         self.saved = self.done
-        self._interrupts = Interrupts(self._may_discard, self._present, self.watcher.note)
+        self._interrupts = Interrupts(
+            self._may_discard,
+            lambda: "the first evaluation" if self._phase is Phase.FIRST_EVALUATION else "this step",
+            self.watcher.note,
+        )
 
     def run(self) -> Finished:
         self.algorithm.watch(self._show)
-        with self._interrupts.handled():
+        with self._interrupts.handle():
             try:
                 self._run_steps()
             except KeyboardInterrupt:
@@ -289,23 +336,19 @@ class _Loop:
                 self._save()
             self.folder.finish()
             is_over = self.done >= self.config.run.steps
-            models = self._exported() if is_over and self.config.checkpoints.export else {}
+            models = self._export() if is_over and self.config.checkpoints.export else {}
         return Finished(self.folder.path, self.done, tuple(self.lines), not is_over, models)
 
     def _run_steps(self) -> None:
         evaluation = self.config.evaluation
         if not self.lines and evaluation.every and evaluation.at_start:
-            self._write({"step": 0, "evaluation": self._evaluated(Phase.FIRST_EVALUATION)})
+            self._write({"step": 0, "evaluation": self._evaluate(Phase.FIRST_EVALUATION)})
         while self.done < self.config.run.steps and not self._interrupts.requested:
             self._step()
             self.folder.check()
-            if self._is_checkpoint_due():
+            options, minutes = self.config.checkpoints, (time.monotonic() - self._saved_at) / 60
+            if _is_due(self.done, options.every) or 0 < options.every_minutes <= minutes:
                 self._save()
-
-    def _is_checkpoint_due(self) -> bool:
-        options = self.config.checkpoints
-        minutes = (time.monotonic() - self._saved_at) / 60
-        return _is_due(self.done, options.every) or 0 < options.every_minutes <= minutes
 
     def _may_discard(self) -> bool:
         """Return whether the steps before the present one are saved, or the algorithm still is as after them."""
@@ -313,16 +356,13 @@ class _Loop:
             return True  # with overlap, a checkpoint needs what the runners sample
         return self._phase is not Phase.SAVING and self.saved == self.done
 
-    def _present(self) -> str:
-        return "the first evaluation" if self._phase is Phase.FIRST_EVALUATION else "this step"
-
     def _show(self, progress: Progress) -> None:
         self._phase = progress.phase
         self.watcher.progress(progress)
 
     def _step(self) -> None:
         begun, spent = time.perf_counter(), processor_seconds()
-        with self._named_failures(self.done + 1):
+        with self._naming_failures(self.done + 1):
             learners = self.algorithm.train().get("learners", {})
         self.done += 1
         figures = self.algorithm.last_step.numbers(learners)
@@ -332,13 +372,13 @@ class _Loop:
         line: Line = {"step": self.done, "figures": figures, "times": times, "alarms": alarms_of([*history, figures])}
         every = self.config.evaluation.every
         if _is_due(self.done, every) or (every and self.done == self.config.run.steps):
-            line["evaluation"] = self._evaluated()
+            line["evaluation"] = self._evaluate()
         if _is_due(self.done, self.config.logging.samples_every):
             self._keep_samples()
         self._write(line)
 
     @contextmanager
-    def _named_failures(self, step: int) -> Iterator[None]:
+    def _naming_failures(self, step: int) -> Iterator[None]:
         """Convert `TrainingStopped` into an error that names the step and the intact checkpoint.
 
         Raises:
@@ -360,9 +400,9 @@ class _Loop:
         self.log.write(line["step"], flat(line))
         self.watcher.step(line)
 
-    def _evaluated(self, phase: Phase = Phase.EVALUATING) -> dict[str, float]:
+    def _evaluate(self, phase: Phase = Phase.EVALUATING) -> dict[str, float]:
         self.algorithm.meter.begin(phase)
-        with self._named_failures(self.done):  # an evaluation hands weights over, too
+        with self._naming_failures(self.done):  # an evaluation hands weights over, too
             return {name: float(value) for name, value in self.algorithm.evaluate()["env_runners"].items()}
 
     def _keep_samples(self) -> None:
@@ -377,13 +417,13 @@ class _Loop:
     def _save(self) -> None:
         self.algorithm.meter.begin(Phase.SAVING)
         algorithm, keep = self.algorithm, self.config.checkpoints.keep
-        with self._named_failures(self.done):
+        with self._naming_failures(self.done):
             self.folder.save(
                 self.done, lambda place: algorithm.save_to_path(str(place.resolve())), algorithm.book.snapshot, keep
             )
         self.saved, self._saved_at = self.done, time.monotonic()
 
-    def _exported(self) -> dict[str, Path]:
+    def _export(self) -> dict[str, Path]:
         from codea1_agents.train.loop.export import export_module  # noqa: PLC0415  slow to import
 
         models = self.algorithm.config.models

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.train.grpo.rollout import Answer, RolledTree
+from codea1_agents.train.grpo.rollout import Reply, RolledTree
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport
@@ -87,7 +87,7 @@ def duels_of(trees: Sequence[RolledTree], problems: ProblemSet, rules: Ruleset) 
                 number += 1
 
 
-def _alone(report: CandidateReport, replies: Sequence[Answer]) -> Iterator[tuple[CandidateReport, str | None]]:
+def _alone(report: CandidateReport, replies: Sequence[Reply]) -> Iterator[tuple[CandidateReport, str | None]]:
     """Yield a candidate's report with one suite at a time, and the reply of that suite."""
     if not report.suites:
         yield report, None

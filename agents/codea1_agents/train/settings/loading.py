@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -44,31 +44,31 @@ def load_training(
             out of range.
     """
     if isinstance(source, Mapping):
-        settings, where = _extended(dict(source), Path(), ()), "settings"
+        settings, where = _extend(dict(source), Path(), ()), "settings"
     elif source == "":
         settings, where = {}, "settings"
     else:
         settings, where = _read(str(source), Path(), ()), str(source)
-    return checked(with_overrides(settings, overrides), where)
+    return _check(_override(settings, overrides), where)
 
 
-def with_overrides(settings: Mapping[str, Any], overrides: Iterable[str] | Mapping[str, Any]) -> Settings:
+def apply_changes(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
+    """Return settings with overrides applied; see `load_training`."""
+    return _check(_override(config.model_dump(exclude_none=True), changes), "settings")
+
+
+def _override(settings: Settings, overrides: Iterable[str] | Mapping[str, Any]) -> Settings:
     """Return nested tables with overrides applied; see `load_training`."""
     changes: Settings = {}
     for key, value in read_overrides(overrides):
         nested = value
         for part in reversed(key.split(".")):
             nested = {part: nested}
-        changes = _merged_tables(changes, nested)  # what is set together contradicts itself, and is not replaced
-    return _merged(dict(settings), changes)
+        changes = _merge_tables(changes, nested)  # what is set together contradicts itself, and is not replaced
+    return _replace(settings, changes)
 
 
-def changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
-    """Return settings with overrides applied; see `load_training`."""
-    return checked(with_overrides(config.model_dump(exclude_none=True), changes), "settings")
-
-
-def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
+def _check(settings: Settings, where: str) -> TrainingConfig:
     """Return settings as a checked model.
 
     Args:
@@ -82,82 +82,78 @@ def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
     try:
         return TrainingConfig.model_validate(settings)
     except ValidationError as error:
-        raise _fault(error, where) from error
+        fault = error.errors(include_url=False, include_context=False)[0]
+        path = [str(part) for part in fault["loc"]]
+        if fault["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+            raise BrokenInput(f"{where}: {fault_of(error)}") from error
+        if path[:-1] == ["rollout"]:
+            refuse_truncation(path[-1:])
+        raise UnknownName(f"{where}: {_unknown('.'.join(path))}") from error
 
 
 def _read(name: str, folder: Path, seen: tuple[str, ...]) -> Settings:
-    path = _found(name, folder)
+    """Return the settings of a preset, or of a file whose path begins in a folder, with those that it extends."""
+    path = folder / name
+    if name in preset_names():
+        path = _PRESETS / f"{name}.toml"
+    elif path.suffix != ".toml" and not path.is_file():
+        raise UnknownName(f"{UnknownName.of('preset', name, preset_names())}; or give the path of a .toml file")
     if str(path) in seen:
         raise UserError(f"{path}: extends itself")
     try:
         content = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise BrokenInput(f"{path}: no such file") from error
     except OSError as error:
         raise BrokenInput(f"{path}: {error.strerror or error}") from error
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
         raise BrokenInput(f"{path}: not TOML ({error})") from error
-    return _extended(content, path.parent, (*seen, str(path)))
+    return _extend(content, path.parent, (*seen, str(path)))
 
 
-def _found(name: str, folder: Path) -> Path:
-    if name in preset_names():
-        return _PRESETS / f"{name}.toml"
-    path = folder / name
-    if path.suffix == ".toml" or path.is_file():
-        if not path.is_file():
-            raise BrokenInput(f"{path}: no such file")
-        return path
-    raise UnknownName(f"{UnknownName.of('preset', name, preset_names())}; or give the path of a .toml file")
-
-
-def _extended(content: Settings, folder: Path, seen: tuple[str, ...]) -> Settings:
+def _extend(content: Settings, folder: Path, seen: tuple[str, ...]) -> Settings:
     base = content.pop(_EXTENDS, "")
     if not isinstance(base, str):
         raise UserError(f"{_EXTENDS}: must be the name of a preset or a path, got {base!r}")
     if not base:
         return content
-    found = _read(base, folder, seen)
-    found.pop("about", None)
-    return _merged(found, content)
+    settings = _read(base, folder, seen)
+    settings.pop("about", None)
+    return _replace(settings, content)
 
 
-def _merged(base: Settings, over: Mapping[str, Any]) -> Settings:
+def _merge_tables(base: Settings, over: Mapping[str, Any]) -> Settings:
     """Return the settings of `base` with those of `over` in their place, table by table."""
-    return _merged_tables(_without_replaced_players(base, over), over)
-
-
-def _merged_tables(base: Settings, over: Mapping[str, Any]) -> Settings:
     merged = dict(base)
     for key, value in over.items():
         mine = merged.get(key)
-        merged[key] = _merged_tables(mine, value) if isinstance(mine, dict) and isinstance(value, Mapping) else value
+        merged[key] = _merge_tables(mine, value) if isinstance(mine, dict) and isinstance(value, Mapping) else value
     return merged
 
 
-def _without_replaced_players(base: Settings, over: Mapping[str, Any]) -> Settings:
-    """Remove the players that `over` replaces: a model by an agent, two models by a shared one or a base."""
+def _replace(base: Settings, over: Mapping[str, Any]) -> Settings:
+    """Return the settings of `base` with those of `over` in their place, without the players that these replace.
+
+    They replace a model by an agent, and two models by a shared one or a base.
+    """
     agents, changes = base.get("agents"), over.get("agents")
     if not isinstance(agents, Mapping) or not isinstance(changes, Mapping):
-        return dict(base)
-    kept: dict[str, Any] = {}
-    sets_shared = _sets_player(changes, "shared")
-    sets_roles = _sets_player(changes, "coder") or _sets_player(changes, "tester")
-    sets_base = bool(changes.get("base"))
-    sets_model = sets_shared or any(_sets_player(changes, role, "model") for role in ("coder", "tester"))
+        return _merge_tables(base, over)
+
+    def sets(name: str, *kinds: str) -> bool:
+        options = changes.get(name)
+        return isinstance(options, Mapping) and any(options.get(kind) for kind in kinds or ("model", "agent"))
+
+    sets_roles, sets_shared = sets("coder") or sets("tester"), sets("shared")
+    kept: Settings = {}
     for name, options in agents.items():
-        if name == "base" and sets_model:
+        if name == "base" and (sets_shared or sets("coder", "model") or sets("tester", "model")):
             continue
-        is_replaced = _sets_player(changes, name) or sets_base or (sets_roles if name == "shared" else sets_shared)
+        is_replaced = sets(name) or bool(changes.get("base")) or (sets_roles if name == "shared" else sets_shared)
         if name in _PLAYERS and is_replaced and isinstance(options, Mapping):
-            kept[name] = {key: value for key, value in options.items() if key not in ("model", "agent")}
-        else:
-            kept[name] = options
-    return {**base, "agents": kept}
-
-
-def _sets_player(agents: Mapping[str, Any], name: str, *kinds: str) -> bool:
-    options = agents.get(name)
-    wanted = kinds or ("model", "agent")
-    return name in _PLAYERS and isinstance(options, Mapping) and any(options.get(kind) for kind in wanted)
+            options = {key: value for key, value in options.items() if key not in ("model", "agent")}  # noqa: PLW2901
+        kept[name] = options
+    return _merge_tables({**base, "agents": kept}, over)
 
 
 def read_overrides(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -173,49 +169,28 @@ def read_overrides(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tup
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UserError(f"--set {text}: expected section.key=value")
-        yield key.strip(), _value(value.strip())
+        try:
+            yield key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
+        except tomllib.TOMLDecodeError:
+            yield key.strip(), value.strip()
 
 
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def _fault(error: ValidationError, where: str) -> UserError:
-    fault = error.errors(include_url=False, include_context=False)[0]
-    path = [str(part) for part in fault["loc"]]
-    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        if path[:-1] == ["rollout"]:
-            refuse_truncation(path[-1:])
-        return UnknownName(f"{where}: {_unknown(path)}")
-    return BrokenInput(f"{where}: {fault_of(error)}")
-
-
-def _unknown(path: Sequence[str]) -> str:
+def _unknown(name: str) -> str:
     """Say that a setting is unknown; a key without its section is answered with the sections that have it."""
-    name = ".".join(path)
-    tables = {each: field.annotation for each, field in TrainingConfig.model_fields.items()}
-    full = [f"{each}.{name}" for each, table in tables.items() if _is_section(table) and name in _names_in(table)]
+    known = list(_setting_names(TrainingConfig))
+    full = [key for key in known if key.partition(".")[2] == name]
     if full:
         return f"unknown setting {name!r}: did you mean {' or '.join(map(repr, full))}?"
-    return str(UnknownName.of("setting", name, _known(path[:-1])))
+    table = name.rpartition(".")[0]
+    return str(UnknownName.of("setting", name, [key for key in known if key.rpartition(".")[0] == table]))
 
 
-def _known(path: Iterable[str]) -> list[str]:
-    """Return the dotted names of the settings in a table."""
-    section: Any = TrainingConfig
-    for part in path:
-        hint = get_type_hints(section)[part]
-        section = next(each for each in (hint, *get_args(hint)) if _is_section(each))  # the section may be optional
-    prefix = "".join(f"{part}." for part in path)
-    return [prefix + each for each in _names_in(section)]
-
-
-def _is_section(hint: Any) -> bool:
-    return hasattr(hint, "model_fields") or is_dataclass(hint)
-
-
-def _names_in(section: Any) -> list[str]:
-    return [each.name for each in fields(section)] if is_dataclass(section) else list(section.model_fields)
+def _setting_names(table: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of all settings in a table, with those of its tables, which may be optional."""
+    models = {} if is_dataclass(table) else table.model_fields
+    names = {name: field.annotation for name, field in models.items()} or get_type_hints(table)
+    for name, hint in names.items():
+        yield prefix + name
+        for kind in (hint, *get_args(hint)):
+            if is_dataclass(kind) or hasattr(kind, "model_fields"):
+                yield from _setting_names(kind, f"{prefix}{name}.")

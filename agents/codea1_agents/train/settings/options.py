@@ -158,7 +158,7 @@ class CheckpointOptions(_Section):
     export: bool = True
     """Whether the models are written to `models/` at the end."""
 
-    def kept(self, steps: int) -> tuple[int, ...]:
+    def kept_steps(self, steps: int) -> tuple[int, ...]:
         """Return the steps whose checkpoints are certainly there at the end of a run of so many steps."""
         due = range(self.every, steps, self.every) if self.every else ()
         # Those of `every_minutes` are others in each run, and they count among the newest that are kept.

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Literal, get_args
 
 from codea1_agents.models.model_files import no_progress_bars, writing_errors
-from codea1_agents.train.declared import Count, CountOrZero, NotNegative, Positive, checked, values_of
+from codea1_agents.train.declared import Count, CountOrZero, NotNegative, Positive, check_values, values_of
 from codea1_agents.train.sft.examples import SftExample
 from codea1_env.agent import Role
 from codea1_env.errors import CodeA1Error, UserError, extra_needed
@@ -73,7 +73,7 @@ class SftSettings:
     gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
-        checked(type(self), values_of(self))
+        check_values(type(self), values_of(self))
 
 
 @dataclass(frozen=True, slots=True)

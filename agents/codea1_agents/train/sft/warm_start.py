@@ -18,7 +18,7 @@ from codea1_agents.models.model_facts import USUAL_REPLY, model_facts
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate, estimate_document
-from codea1_agents.train.declared import Count, CountOrZero, checked, values_of
+from codea1_agents.train.declared import Count, CountOrZero, check_values, values_of
 from codea1_agents.train.grpo.causal_models import load_peft
 from codea1_agents.train.sft.examples import (
     SftExample,
@@ -72,7 +72,7 @@ class ExampleSettings:
 
     def __post_init__(self) -> None:
         require_no_secrets(self.coder)
-        checked(type(self), values_of(self))
+        check_values(type(self), values_of(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codea1_agents.train.nvidia_smi import gpu_figures
@@ -91,14 +91,12 @@ def processor_has_bfloat16() -> bool:
 def devices_here() -> Devices | None:
     """Return the GPUs and the memory of this machine; None: there are GPUs that cannot be examined."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    listed = [_gpu_of(name, float(mib) / 1024) for name, mib in gpu_figures("name", "memory.total")]
+    listed = []
+    for name, mib in gpu_figures("name", "memory.total"):  # such as "NVIDIA H100 80GB HBM3"
+        memory = float(mib) / 1024
+        sheets = [sheet for sheet in SHEETS if re.search(rf"\b{sheet.name}\b", name)]
+        closest = min(sheets, key=lambda sheet: abs(sheet.memory_gb - memory), default=Gpu("", memory))
+        listed.append(replace(closest, memory_gb=round(memory, 1)))
     if not listed:
         return None if Path("/dev/kfd").exists() else Devices(0, None, host)
-    return Devices(len(listed), min(listed, key=lambda each: each.memory_gb), host)
-
-
-def _gpu_of(name: str, memory: float) -> Gpu:
-    """Return the GPU of a name such as "NVIDIA H100 80GB HBM3" and its GiB."""
-    sheets = [each for each in SHEETS if re.search(rf"\b{each.name}\b", name)]
-    closest = min(sheets, key=lambda each: abs(each.memory_gb - memory), default=Gpu("", memory))
-    return Gpu(closest.name, round(memory, 1), closest.tflops, closest.bandwidth_tb)
+    return Devices(len(listed), min(listed, key=lambda gpu: gpu.memory_gb), host)

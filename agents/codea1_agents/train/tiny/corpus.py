@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from codea1_agents.prompts import Prompts, load_prompts
-from codea1_agents.train.declared import CountOrZero, Share, checked, values_of
+from codea1_agents.train.declared import CountOrZero, Share, check_values, values_of
 from codea1_agents.train.tiny.family import Composition, Split, Variant, answer_of, compositions, drawn_program
 from codea1_agents.train.tiny.inputs import Arguments, edge_input, naive_input
 from codea1_env.errors import UserError
@@ -55,7 +55,7 @@ class CorpusRules:
     """Replies that attack a judge, for a study of judges."""
 
     def __post_init__(self) -> None:
-        checked(type(self), values_of(self))
+        check_values(type(self), values_of(self))
         if self.coder_share + self.white_box_share > 1:
             raise UserError(f"coder_share + white_box_share must be at most 1, got {self}")
         if self.hostile_share > self.coder_share * bool(self.hostile):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from codea1_agents.models.model_files import no_progress_bars, writing_errors
-from codea1_agents.train.declared import CountOrZero, checked, values_of
+from codea1_agents.train.declared import CountOrZero, check_values, values_of
 from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.train.tiny.family import VERSION
 from codea1_agents.train.torch_threads import torch_threads
@@ -64,7 +64,7 @@ class PretrainingSettings:
     instructions for it, most of a pretraining goes there."""
 
     def __post_init__(self) -> None:
-        checked(type(self), values_of(self))
+        check_values(type(self), values_of(self))
 
     @property
     def n_steps(self) -> int:

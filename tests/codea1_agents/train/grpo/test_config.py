@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.train.sizing.placement import Process, placed
+from codea1_agents.train.sizing.run_size import Process, place
 from codea1_env.errors import UserError
 from tests.support.command_line import run_python
 from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
@@ -88,7 +88,7 @@ def test_ray_puts_one_runner_and_one_learner_on_each_gpu(tmp_path: Path) -> None
     assert again == [of_runners[1]]
 
     processes = [Process("runner", n, 0.6, False, ()) for n in range(4)]
-    found = placed([*processes, *(Process("learner", n, 0.4, False, ()) for n in range(4))], 4)
+    found = place([*processes, *(Process("learner", n, 0.4, False, ()) for n in range(4))], 4)
     assert [sorted(each.kind for each in held) for held in found.by_gpu] == [["learner", "runner"]] * 4
 
 

@@ -266,7 +266,7 @@ def test_learners_get_the_credit_of_the_text_that_each_token_stands_for(sandbox,
     settings = TrainingSettings(module_by_role={"tester": "tester"})
     inputs, answers = z([1, 0, 1, 0]), z([1, 1, 0, 0])
     credits_ = {KILLS: (0, 0), MISSES: (1, 1), LIES: (2, 2), MISSES_AND_LIES: (3, 3)}
-    found = list(tree.trimmed(settings).trained(settings))
+    found = list(tree.trim(tree.trained_responses(settings)).trained_responses(settings))
     assert [each.agent for each in found] == ["tester_0_0", "tester_0_1"]
     for each, text in zip(found, texts, strict=True):
         expected = [0.0] * (len(text) + 1)

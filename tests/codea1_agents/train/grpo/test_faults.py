@@ -118,19 +118,18 @@ def test_a_runner_killed_with_the_trees_that_it_has_rolled_out_changes_nothing(
     """No tree passes through the driver: learners fetch them from the runners, and one of these is dead."""
     remote.restore_from_path(beginning)
     remote.train()
-    plan, doomed = remote._planned, [first_runner(remote)]
+    assign, doomed = remote._assign, [first_runner(remote)]
 
-    def kills(trees: Any) -> Any:
-        if doomed:
-            os.kill(doomed.pop(), signal.SIGKILL)
-        return plan(trees)
+    def kills(rolled: Any) -> Any:
+        os.kill(doomed.pop(), signal.SIGKILL)
+        return assign(rolled)
 
     def unread(_: Any) -> None:
         raise AssertionError("the driver fetches trees")
 
     with monkeypatch.context() as patched:
-        patched.setattr(remote, "_planned", kills)
-        patched.setattr(runners_module, "fetched", unread)  # in this process
+        patched.setattr(remote, "_assign", kills)
+        patched.setattr(runners_module, "fetch", unread)  # in this process
         result = remote.train()
     assert (result["tasks_lost"], result["book_size"]) == (0, expected.results[1]["book_size"])
     assert distance(expected.weights[2], weights_of(remote)) < 1e-5

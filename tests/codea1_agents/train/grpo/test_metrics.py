@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.models.sampling import Response
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import tree_figures
-from codea1_agents.train.grpo.rollout import Answer
+from codea1_agents.train.grpo.rollout import Reply
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
@@ -28,7 +28,7 @@ def test_programs_that_no_case_speaks_of_are_counted_among_those_that_load(sandb
 class Sampled(Scripted):
     """Its replies have tokens, each another number of them."""
 
-    def answer(self, turns: Sequence[Turn], *_: object) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Reply]:
         return [
             replace(answer, prompt=(1, 2), response=Response((3,) * n, (-1.0,) * n, is_cut=n % 3 == 0))
             for n, answer in enumerate(super().answer(turns), 1)
@@ -45,9 +45,9 @@ def test_a_suite_that_all_candidates_meet_counts_once_and_figures_need_no_tokens
     assert figures["kill_rate"] == pytest.approx(2 / 3)
     assert figures["right_kill_rate"] == pytest.approx(2 / 3 * 2 / 3)
     settings = TrainingSettings(module_by_role={"coder": "coder"})
-    lean = tree.trimmed(settings)
+    lean = tree.trim(tree.trained_responses(settings))
     assert lean.candidates == tree.candidates
-    assert [each.response for each in lean.trained(settings)] == [each.response for each in tree.candidates]
+    assert [each.response for each in lean.trained_responses(settings)] == [each.response for each in tree.candidates]
     assert len(lean.suites[0]) == 3
     assert not any(answer.prompt or isinstance(answer.response, Response) for answer in lean.suites[0])
     assert tree_figures(lean, 2) == figures

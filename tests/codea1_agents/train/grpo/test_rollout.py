@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.metrics import tree_figures
-from codea1_agents.train.grpo.rollout import AgentPlayer, Answer, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import AgentPlayer, Reply, Task, TreeRoller
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.group_env import GroupEnv
@@ -140,7 +140,7 @@ class Meeting(Scripted):
         self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
         self._runs, self._writes = threading.Event(), threading.Event()
 
-    def answer(self, turns: Sequence[Turn], *_: object) -> list[Answer]:
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Reply]:
         if self.turns:
             self._writes.set()
             assert self._runs.wait(20), "the sandbox does nothing while programs are written"
@@ -217,7 +217,7 @@ def test_what_cannot_train_is_not_kept_however_much_its_rewards_vary(sandbox, to
     class Aiming(Scripted):
         def answer(self, turns, *_):
             shown = [WRONG if "a - b" in turn.observation["program"] else LOOKS_RIGHT for turn in turns]
-            return [Answer(tests[program][n % 2]) for n, program in enumerate(shown)]
+            return [Reply(tests[program][n % 2]) for n, program in enumerate(shown)]
 
     players = {"coder": Scripted(WRONG, LOOKS_RIGHT), "tester": Aiming()}
     shape, more = Shape(n_candidates=2, n_suites=2), {"rules": rules, "tester_view": "white_box"}

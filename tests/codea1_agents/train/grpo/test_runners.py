@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from codea1_agents.train.failures import StaleWeights  # noqa: E402
 from codea1_agents.train.grpo import GRPO, GRPOConfig, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo import runners as runners_module  # noqa: E402
 from codea1_agents.train.grpo.causal_models import untied  # noqa: E402
-from codea1_agents.train.grpo.rollout import Task  # noqa: E402
+from codea1_agents.train.grpo.rollout import Reply, RolloutResult, Task  # noqa: E402
 from codea1_agents.train.grpo.weights import checksum  # noqa: E402
 from tests.support.memory import LiveBytes  # noqa: E402
 
@@ -111,6 +112,16 @@ def test_a_checkpoint_holds_the_trees_that_were_sampled_ahead(algorithm: Any, be
         assert distance(weights_of(algorithm), weights) < 1e-6
 
 
+def test_checkpoints_with_the_former_names_of_classes_are_read() -> None:
+    """Those of a run with overlap hold trees, and were written when the classes were `RolledOut` and `Answer`."""
+    rolled = RolloutResult((Reply("a", (1, 2)),), 1.0, 2.0, tasks=(Task(3, "p"),))
+    written = pickle.dumps(rolled, 2)
+    for now, former in ((b"rollout\nRolloutResult", b"runners\nRolledOut"), (b"rollout\nReply", b"rollout\nAnswer")):
+        assert now in written
+        written = written.replace(now, former)
+    assert pickle.loads(written) == rolled
+
+
 def test_a_runner_lost_in_between_changes_nothing(algorithm: Any, beginning: str) -> None:
     """Of its trees, those that train are rolled out again; of the others, only what can be read of them is lost."""
     algorithm.restore_from_path(beginning)
@@ -133,9 +144,9 @@ def test_a_runner_lost_in_between_changes_nothing(algorithm: Any, beginning: str
 def test_fetched_trees_have_the_order_of_their_tasks_wherever_they_are(cluster: None) -> None:
     stored = {3: "here", 1: ray.put("there"), 2: "here, too"}
     found = [(3, "here"), (1, "there"), (2, "here, too")]
-    assert list(runners_module.fetched(stored).items()) == found
+    assert list(runners_module.fetch(stored).items()) == found
     lost = ray.remote(num_cpus=0)(lambda: 1 / 0).remote()
-    assert list(runners_module.fetched({4: lost, **stored}).items()) == found
+    assert list(runners_module.fetch({4: lost, **stored}).items()) == found
 
 
 @pytest.mark.parametrize(("runners", "learners"), [(0, 0), (1, 0), (0, 1)])

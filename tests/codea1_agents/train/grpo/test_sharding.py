@@ -35,7 +35,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import LoraSettings, ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
-from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
+from codea1_agents.train.sizing.memory import MicroBatch, SizedModule, learner_parts
 
 pytestmark = ON_RAY
 

@@ -435,7 +435,7 @@ def test_engines_that_sleep_have_processes_of_their_own_and_wake_with_new_weight
         lambda _: [command_of(pid) for pid in descendants()], local_env_runner=False
     )
     assert sum("EngineCore" in command for command in found) == 2, found
-    replies = [each for tree in algorithm.last_trees for each in tree.trained(algorithm.settings)]
+    replies = [each for tree in algorithm.last_trees for each in tree.trained_responses(algorithm.settings)]
     has_parts = {each.role for each in replies if len(set(each.advantages())) > 1}
     assert has_parts == ({"tester"} if credit == "block" else set())
     algorithm.stop()

@@ -17,8 +17,7 @@ from codea1_agents.models.shapes import UnknownShape, shape_of
 from codea1_agents.train.grpo import LoraSettings, ModelSettings
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config, require_loadable, rules_of
-from codea1_agents.train.loop.game import require_game
-from codea1_agents.train.settings.modules import models_of
+from codea1_agents.train.settings.run_parts import models_of, require_game
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import BookUpdate, Validation, preset
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder

@@ -228,10 +228,10 @@ def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_live_table_shows_the_run_s_bar_and_the_progress_of_a_step() -> None:
     watcher = LiveTable(Page())
     watcher.begin(Path("run"), TEN, LINES)  # it continues where the run stopped
-    assert "2 of 10 steps" in drawn_text(watcher.drawn()).splitlines()[0]
+    assert "2 of 10 steps" in drawn_text(watcher.draw()).splitlines()[0]
     watcher.begin(Path("run"), TEN, [])
     watcher.step(LINES[1])
     watcher.progress(Progress(Phase.LEARNING, {Part.MINIBATCHES: 4}, {Part.MINIBATCHES: 3}))
-    bar, phase, *_ = drawn_text(watcher.drawn()).splitlines()
+    bar, phase, *_ = drawn_text(watcher.draw()).splitlines()
     assert "1 of 10 steps" in bar
     assert phase.strip() == "learning: minibatches 3 of 4"

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.loop import load_training
-from codea1_agents.train.loop.held_out import Finding, SuiteFigures, require_evaluation, summed_up
+from codea1_agents.train.loop.held_out import Finding, SuiteFigures, require_evaluation, summarise
 from codea1_env.errors import UserError
 
 
@@ -18,7 +18,7 @@ def test_figures_are_means_over_problems_of_means_over_samples() -> None:
         Finding(1, (False, False), (0.0, 0.0), {"a": (none,)}),
         Finding(2),  # nothing could be found out about it
     ]
-    assert summed_up(findings) == {
+    assert summarise(findings) == {
         "problems": 3.0,
         "coder_pass_at_1": pytest.approx(0.25),
         "coder_pass_at_1_low": 0.0,
@@ -29,7 +29,7 @@ def test_figures_are_means_over_problems_of_means_over_samples() -> None:
         "tester_kill_rate/a": pytest.approx(0.5),
         "tester_aim/a": pytest.approx(0.125),
     }
-    told = summed_up([Finding(0, (True,) + (False,) * 7, (0.0,) * 8)])
+    told = summarise([Finding(0, (True,) + (False,) * 7, (0.0,) * 8)])
     assert (told["coder_pass_at_1"], told["coder_pass_at_8"]) == (pytest.approx(1 / 8), 1.0)
 
 

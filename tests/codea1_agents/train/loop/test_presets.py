@@ -21,7 +21,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.loop import TrainingConfig, load_training, preset_names, train
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
-from codea1_agents.train.loop.game import rules_of
+from codea1_agents.train.settings.run_parts import rules_of
 from codea1_env.problems import ProblemSet, load_problems
 
 pytestmark = [*ON_RAY, pytest.mark.slow]

@@ -10,7 +10,7 @@ import pytest
 from codea1_agents.train.failures import LearnersFailed
 from codea1_agents.train.loop import TrainingConfig
 from codea1_agents.train.loop.folder import TrainingFolder, read_metrics, read_restarts
-from codea1_agents.train.loop.restarts import Restarts
+from codea1_agents.train.loop.loop import Restarts
 
 DIED = "the learner of rank 1 died"
 LOST = RuntimeError(DIED)

@@ -10,8 +10,7 @@ from codea1_agents.train.settings.loading import load_training, preset_names
 from codea1_agents.train.sizing import fitting
 from codea1_agents.train.sizing.devices import Devices, Gpu, parse_devices
 from codea1_agents.train.sizing.fitting import advice, require_fit
-from codea1_agents.train.sizing.placement import CONTEXT, Process
-from codea1_agents.train.sizing.run_size import RunSize, size_of
+from codea1_agents.train.sizing.run_size import CONTEXT, Process, RunSize, size_of
 from codea1_env.errors import UserError
 
 ON = ("1 x 24GB", "8 x 80GB", "8 x 96GB")
@@ -156,9 +155,3 @@ def test_a_run_that_fits_or_of_which_not_enough_is_known_is_not_refused(tmp_path
     for here, preset, changes in [(ONE_GPU, "one-gpu", []), *big]:
         monkeypatch.setattr(fitting, "devices_here", lambda here=here: here)
         require_fit(load_training(preset, changes))
-
-
-def test_changes_are_printed_with_all_their_digits() -> None:
-    changes = {"training.micro_batch_tokens": 1_234_567, "training.kl_coeff": 0.0, "agents.coder.frozen": True}
-    said = "training.micro_batch_tokens=1234567, training.kl_coeff=0.0 and agents.coder.frozen=true"
-    assert fitting._as_text(changes) == said

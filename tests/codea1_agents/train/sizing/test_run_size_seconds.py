@@ -10,8 +10,8 @@ import pytest
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.devices import Gpu
-from codea1_agents.train.sizing.learning import MicroBatch, SizedModule
-from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, TOKEN_S, RoleWork, StepSeconds, step_seconds
+from codea1_agents.train.sizing.memory import MicroBatch, SizedModule
+from codea1_agents.train.sizing.run_size import LEARNS_AT, SAMPLES_AT, TOKEN_S, RoleWork, StepSeconds, step_seconds
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE, SETTINGS = PUBLISHED[NAME], ModelSettings(NAME)

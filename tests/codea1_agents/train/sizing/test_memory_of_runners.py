@@ -9,8 +9,7 @@ import pytest
 
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.sizing.learning import MicroBatch, Part, SizedModule
-from codea1_agents.train.sizing.sampling import engines_of, runner_parts
+from codea1_agents.train.sizing.memory import MicroBatch, Part, SizedModule, engines_of, runner_parts
 
 NAME = "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 SHAPE = PUBLISHED[NAME]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings, is_sharded
 from codea1_agents.train.settings.options import ClusterOptions
-from codea1_agents.train.sizing.learning import (
+from codea1_agents.train.sizing.memory import (
     MicroBatch,
     SizedModule,
     first_learner_parts,

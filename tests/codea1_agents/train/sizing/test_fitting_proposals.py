@@ -16,10 +16,10 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.cli.train import TrainOptions, _changes
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.train.settings.loading import load_training
-from codea1_agents.train.settings.modules import ROLES, models_of
-from codea1_agents.train.sizing import devices, proposing
+from codea1_agents.train.settings.run_parts import ROLES, models_of
+from codea1_agents.train.sizing import devices, fitting
 from codea1_agents.train.sizing.devices import Devices, parse_devices, processor_has_bfloat16
-from codea1_agents.train.sizing.proposing import Proposal, SeenLengths, propose
+from codea1_agents.train.sizing.fitting import Proposal, SeenLengths, propose
 
 MODEL = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 FACTS = ModelFacts("Qwen2ForCausalLM", 494_000_000, "bfloat16", 32768, True, "<end>", ("<end>",), "<end>")
@@ -86,7 +86,7 @@ def test_limits_are_within_the_context_and_count_what_they_cut(
 def test_two_adapters_share_one_base_and_bfloat16_is_for_processors_that_have_it(
     has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proposing, "processor_has_bfloat16", lambda: has_bfloat16)
+    monkeypatch.setattr(fitting, "processor_has_bfloat16", lambda: has_bfloat16)
     proposal = proposed()
     config = config_of(proposal)
     assert (proposal.preset, config.training.packing, config.agents.base) == ("laptop", True, MODEL)
@@ -112,7 +112,7 @@ def test_less_memory_has_smaller_batches_and_the_smallest_that_does_not_fit_says
 
 
 def test_a_gpu_has_a_preset_of_its_own_and_a_tiny_model_trains_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposing, "find_spec", lambda package: None if package == "vllm" else package)
+    monkeypatch.setattr(fitting, "find_spec", lambda package: None if package == "vllm" else package)
     card = proposed(parse_devices("1 x H100"))
     assert (card.preset, "[vllm]" in card.needs, card.size.faults) == ("one-gpu-lora", True, ())
     config = config_of(card)
