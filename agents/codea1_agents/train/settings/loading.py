@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from codea1_agents.train.declared import fault_of
 from codea1_agents.train.grpo.hyperparameters import refuse_truncation
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.records.faults import read_file, read_toml
 from codea1_env.secret import require_no_secrets
 
 _PRESETS = Path(__file__).parents[2] / "presets"
@@ -90,11 +90,9 @@ def _read(name: str, folder: Path, seen: tuple[str, ...]) -> Settings:
     if str(path) in seen:
         raise UserError(f"{path}: extends itself")
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = read_toml(str(path), read_file(path))
     except OSError as error:
         raise BrokenInput(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
-        raise BrokenInput(f"{path}: not TOML ({error})") from error
     return _extended(content, path.parent, (*seen, str(path)))
 
 
@@ -178,8 +176,8 @@ def read_overrides(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tup
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return read_toml(text, f"value = {text}".encode("utf-8", "surrogatepass"))["value"]
+    except BrokenInput:
         return text
 
 
