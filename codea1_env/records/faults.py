@@ -87,7 +87,8 @@ def read_toml(what: str, data: bytes) -> dict[str, Any]:
         table = tomllib.loads(text)
         level: list[Any] = [table]
         for _ in range(_DEEPEST):
-            level = [part for each in level if isinstance(each, dict | list) for part in _parts_of(each)]
+            level = [list(each.values()) if isinstance(each, dict) else each for each in level]
+            level = [part for each in level if isinstance(each, list) for part in each]
             if any(isinstance(each, int) and each.bit_length() > 63 for each in level):
                 raise ValueError("expected whole numbers of 64 bits")
         if level:
@@ -95,10 +96,6 @@ def read_toml(what: str, data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # the first also of texts that are not UTF-8
         raise BrokenInput(f"{what}: not TOML ({error})") from error
     return table
-
-
-def _parts_of(value: dict[str, Any] | list[Any]) -> Any:
-    return value.values() if isinstance(value, dict) else value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

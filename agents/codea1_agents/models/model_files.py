@@ -116,7 +116,7 @@ def adapter_digest(folder: Path, tensors: Mapping[str, Any]) -> str:
         folder: has the configuration.
         tensors: arrays of numpy by name.
     """
-    settings = read_json(_ADAPTER, read_file(folder / _ADAPTER))
+    settings = read_json(_ADAPTER, read_file(folder / _ADAPTER), is_strict=False)
     del settings["base_model_name_or_path"]
     found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name in sorted(tensors):
@@ -134,7 +134,7 @@ def _require_base(folder: Path) -> None:
     with extra_needed("an adapter alone", "lora"):
         import peft  # noqa: F401, PLC0415  an extra, which transformers needs for it
     with loading_errors(f"adapter {str(folder)!r}"):
-        base = read_json(_ADAPTER, read_file(folder / _ADAPTER))["base_model_name_or_path"]
+        base = read_json(_ADAPTER, read_file(folder / _ADAPTER), is_strict=False)["base_model_name_or_path"]
         from safetensors import safe_open  # noqa: PLC0415  an extra
 
         with safe_open(folder / "adapter_model.safetensors", framework="np") as file:

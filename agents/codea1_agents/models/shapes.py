@@ -145,7 +145,7 @@ def shape_of(model: str) -> ModelShape:
     if not file.is_file():
         file = _cached(model)
     try:
-        return read_shape(read_json(str(file), read_file(file)), model)
+        return read_shape(read_json(str(file), read_file(file), is_strict=False), model)
     except (OSError, ValueError) as error:
         raise UnknownShape(f"{model}: its config.json cannot be read ({error})") from error
 

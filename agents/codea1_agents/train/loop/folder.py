@@ -396,7 +396,7 @@ def _manifest_of(checkpoint: Path) -> bytes:
 
 def _json(line: bytes) -> dict[str, Any]:
     try:
-        found = read_json("", line)
+        found = read_json("", line, is_strict=False)
     except BrokenInput:
         return {}
     return found if isinstance(found, dict) else {}
