@@ -26,7 +26,6 @@ disk, or uses a network has this key.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -42,7 +41,7 @@ from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.problems.problem import GoldenCase, Problem
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_toml
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.sandbox.interface import Call, Job, Limits
 
@@ -327,8 +326,6 @@ def _texts(folder: str) -> dict[str, str]:
 
 def _read(kind: type[_File], text: str, name: str) -> _File:
     try:
-        return kind.model_validate_json(json.dumps(tomllib.loads(text), default=str))
-    except tomllib.TOMLDecodeError as error:
-        raise BrokenInput(f"{name}: not TOML ({error})") from error
+        return kind.model_validate_json(json.dumps(read_toml(name, text.encode()), default=str))
     except ValidationError as error:
         raise BrokenInput(f"{name}: {first_fault(error)}") from error

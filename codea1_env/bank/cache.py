@@ -24,6 +24,7 @@ from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
 from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.records.faults import LONGEST, read_within
 from codea1_env.records.whole_files import cache_folder, write_whole
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import ReportRecord
@@ -120,8 +121,9 @@ class BankCache:
 
     def _read(self, digest: str) -> bytes | None:
         try:
-            return gzip.decompress(self._path(digest).read_bytes())
-        except (OSError, EOFError, zlib.error):
+            with gzip.open(self._path(digest)) as file:
+                return read_within(file, LONGEST, digest)
+        except (BrokenInput, OSError, EOFError, zlib.error):
             return None
 
     def _write(self, digest: str, text: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.records.faults import read_file, read_json
 from codea1_env.records.whole_files import write_text
 
 
@@ -102,7 +103,7 @@ def load_bank_file(path: Path) -> Bank:
         BrokenInput: the file cannot be read, or a line is not a problem's bank.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_file(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BrokenInput(f"{path}: it cannot be read ({error})") from error
     return Bank(path.stem, tuple(bank_from_line(line, f"{path} line {n}") for n, line in enumerate(lines, 1)))
@@ -129,11 +130,7 @@ def bank_from_line(line: str, place: str) -> ProblemBank:
     Raises:
         BrokenInput: the line is not JSON, or does not have the form that `bank_to_line` writes.
     """
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise BrokenInput(f"{place}: not a JSON object ({error})") from error
-    match row:
+    match read_json(place, line.encode("utf-8", "surrogatepass")):
         case {"problem": dict(problem), "programs": list(programs), "suites": list(suites), **rest} if not rest:
             try:
                 return ProblemBank(problem_from_row(problem), _entries(programs), _entries(suites))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from codea1_env.errors import BrokenInput
+from codea1_env.records.faults import read_json
 
 Row = Mapping[str, Any]
 
@@ -42,10 +42,6 @@ def note(row: Row, text: str) -> None:
     """Note something about a row that whoever checks its file should know."""
     if isinstance(row, NotedRow):
         row.notes.append(text)
-
-
-_LONGEST_JSON = 64 << 20
-"""Characters of one JSON text."""
 
 
 def text(row: Row, column: str) -> str:
@@ -102,29 +98,11 @@ def json_value(row: Row, column: str) -> Any:
     """Return the value of a column that contains JSON as text; a column that has been parsed already is returned as is.
 
     Raises:
-        BrokenInput: it is missing or empty, or as `parsed_json`.
+        BrokenInput: it is missing or empty, or as `read_json`.
     """
     if row.get(column) is not None and not isinstance(row[column], str):
         return row[column]
-    return parsed_json(text(row, column), f"column {column!r}")
-
-
-def parsed_json(content: str, what: str) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        BrokenInput: it is longer than 64 MiB or no JSON, or holds NaN or an infinity; the message calls it `what`.
-    """
-    if len(content) > _LONGEST_JSON:
-        raise BrokenInput(f"{what} must be at most {_LONGEST_JSON:,} characters of JSON, got {len(content):,}")
-    try:
-        return json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise BrokenInput(f"{what} is not JSON: {error}") from error
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
+    return read_json(f"column {column!r}", text(row, column))
 
 
 def sub_row(row: Row, column: str) -> Row:

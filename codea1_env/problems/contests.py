@@ -23,7 +23,6 @@ from codea1_env.problems.columns import (
     json_value,
     note,
     optional_text,
-    parsed_json,
     sub_row,
     text,
 )
@@ -32,6 +31,7 @@ from codea1_env.problems.packed_text import packed_text
 from codea1_env.problems.problem import GoldenCase, Problem, Refusal
 from codea1_env.problems.python_source import require_definition, with_starter_code
 from codea1_env.problems.refusals import RefusedRow, no_solution, playable_statement, refuse_objects
+from codea1_env.records.faults import read_json
 
 _PYTHON_3 = 3  # the number of the language in CodeContests
 _N_EXAMPLES = 3  # of APPS and TACO, where samples and other tests are not distinguished
@@ -254,8 +254,8 @@ def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called
     )
     if not called.function:
         return printed_cases(inputs, outputs, "the tests")
-    arguments = [[parsed_json(line, "an input line") for line in given.split("\n") if line.strip()] for given in inputs]
-    return call_cases(solved.entry_point, arguments, [parsed_json(each, "an output") for each in outputs], "the tests")
+    arguments = [[read_json("an input line", line) for line in given.split("\n") if line.strip()] for given in inputs]
+    return call_cases(solved.entry_point, arguments, [read_json("an output", each) for each in outputs], "the tests")
 
 
 def _wrong(what: str, value: object, expected: str) -> BrokenInput:

@@ -10,6 +10,8 @@ import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,16 @@ from codea1_env.problems.hugging_face import is_saved_dataset, load_dataset_prob
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.records.faults import read_json, read_within
 from codea1_env.records.file_errors import mode_of
 from codea1_env.records.whole_files import write_whole
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
+MOST_BYTES = 1 << 30
+"""Of a file of rows, unpacked."""
+_MOST_ROWS = 1 << 20
 _BATCH_ROWS = 64
 _COLUMN = re.compile(r"[^\W\d][\w .-]{0,99}")
 
@@ -81,10 +87,11 @@ def find_rows(path: Path) -> Iterator[FoundRow]:
         MissingExtra: as `load_file`.
     """
     start = _start_of(path)
-    if start.startswith(_PARQUET):
-        yield from _parquet_rows(path)
-    else:
-        yield from _json_rows(path, _content(path, compressed=start.startswith(_GZIP)))
+    is_parquet, is_gzip = start.startswith(_PARQUET), start.startswith(_GZIP)
+    rows = _parquet_rows(path) if is_parquet else _json_rows(path, _content(path, compressed=is_gzip))
+    yield from islice(rows, _MOST_ROWS)
+    if next(rows, None):
+        raise BrokenInput(f"{path}: expected at most {_MOST_ROWS:,} rows, got more")
 
 
 def dump_jsonl(problems: Iterable[Problem], path: str | os.PathLike[str]) -> None:
@@ -126,8 +133,8 @@ def _start_of(path: Path) -> bytes:
 
 def _content(path: Path, *, compressed: bool) -> bytes:
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if compressed else content
+        with gzip.open(path) if compressed else path.open("rb") as file:
+            content = read_within(file, MOST_BYTES, str(path))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BrokenInput(f"{path}: the gzip data is damaged or cut off ({error})") from error
     except OSError as error:
@@ -149,7 +156,7 @@ def _json_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
         raise BrokenInput(
             f"{path}: it is CSV, expected JSON lines, a JSON array or Parquet: write each row as one JSON object"
         )
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    for number, line in enumerate(BytesIO(content), start=1):
         if line.strip():
             yield _line_row(f"{path.name} line {number}", line)
 
@@ -168,15 +175,15 @@ def _is_one_object(content: bytes) -> bool:
     if content.split(b"\n", 1)[0].strip() != b"{":  # as tools print it
         return False
     try:
-        return isinstance(json.loads(content.decode()), dict)
-    except (ValueError, RecursionError):
+        return isinstance(read_json("it", content, is_strict=False), dict)
+    except BrokenInput:
         return False
 
 
 def _array_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
     try:
-        rows = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:
+        rows = read_json("it", content, most=MOST_BYTES, is_strict=False)
+    except BrokenInput as error:
         raise BrokenInput(f"{path}: it begins like a JSON array but is not one ({error})") from error
     for number, row in enumerate(rows, start=1):
         yield FoundRow(f"{path.name} row {number}", row)
@@ -184,21 +191,22 @@ def _array_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
 
 def _line_row(place: str, line: bytes) -> FoundRow:
     try:
-        return FoundRow(place, json.loads(line.decode()))
-    except UnicodeDecodeError as error:
-        return FoundRow(place, fault=f"it is not UTF-8 text ({error.reason} at byte {error.start}): convert it")
-    except (ValueError, RecursionError) as error:
-        return FoundRow(place, fault=f"it is not JSON ({error}): each line must be one object")
+        return FoundRow(place, read_json("it", line, is_strict=False))
+    except BrokenInput as error:
+        return FoundRow(place, fault=f"{error}: each line must be one object")
 
 
 def _parquet_rows(path: Path) -> Iterator[FoundRow]:
     with extra_needed("reading Parquet", "data"):
         import pyarrow  # noqa: PLC0415  -- heavy, and an extra
         import pyarrow.parquet  # noqa: PLC0415  -- heavy, and an extra
-    number = 0
+    number = n_bytes = 0
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS):
+                n_bytes += batch.nbytes
+                if n_bytes > MOST_BYTES:
+                    raise BrokenInput(f"{path}: expected rows of at most {MOST_BYTES:,} bytes together, got more")
                 for i in range(batch.num_rows):
                     number += 1
                     yield _parquet_row(f"{path.name} row {number}", batch.slice(i, 1))

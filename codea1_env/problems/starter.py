@@ -10,7 +10,6 @@ Those of methods are in `methods/` and named after the method.
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections.abc import Iterator, Mapping
 from doctest import DocTestParser
 from functools import cache
@@ -22,6 +21,7 @@ from codea1_env.facts.problem_kinds import RUN
 from codea1_env.problems.own_rows import problem_from_row
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.problems.python_source import parse
+from codea1_env.records.faults import read_toml
 
 DIFFICULTIES = ("easy", "medium", "hard")
 FUNCTIONS = "functions"
@@ -43,7 +43,7 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
         raise UnknownName.of("part of starter", part, PARTS)
     folder = files("codea1_env.problems").joinpath("starter_data", PARTS[part])
     paths = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
-    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in paths.items()}
+    tables = {name: read_toml(name, path.read_bytes()) for name, path in paths.items()}
     names = sorted(tables, key=lambda name: (DIFFICULTIES.index(tables[name]["difficulty"]), name))
     prefix = "starter" if part == FUNCTIONS else f"starter:{part}"
     problems = []

@@ -11,8 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from codea1_env.errors import UserError
+from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
+from codea1_env.records.faults import LONGEST
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.locks import LOCK, hold_folder
 from codea1_env.records.whole_files import write_whole
@@ -102,9 +103,17 @@ def unused_folder(root: Path, now: datetime | None = None) -> Path:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file with their line feeds, without an incomplete last line."""
+    """Yield the lines of a file with their line feeds, without an incomplete last line.
+
+    Raises:
+        BrokenInput: one is longer than `LONGEST`.
+    """
     with path.open("rb") as file:
-        yield from (line for line in file if line.endswith(b"\n"))
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), start=1):
+            if len(line) > LONGEST:
+                raise BrokenInput(f"{path} line {number}: expected at most {LONGEST:,} bytes, got more")
+            if line.endswith(b"\n"):
+                yield line
 
 
 def last_line(path: Path, most: int = 1 << 24) -> bytes:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -15,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import ProblemSet
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_toml
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import SCHEMA_VERSION
 from codea1_env.sandbox.interface import Limits
 
+_CONFIG = "config.toml"
 _MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
 """Options that may differ when a run is continued; of the problems only the path may differ."""
 
@@ -86,7 +86,7 @@ def to_toml(settings: BaseModel) -> str:
     return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True))
 
 
-_table = lru_cache(maxsize=8)(tomllib.loads)
+_table = lru_cache(maxsize=1)(partial(read_toml, _CONFIG))
 """A training keeps hundreds of run folders with the same settings."""
 
 
@@ -97,9 +97,9 @@ def read_config(text: bytes, place: str) -> RunConfig:
         BrokenInput: not TOML, of another schema version, or an option is missing, unknown or out of range.
     """
     try:
-        data = _table(text.decode())
-    except (ValueError, RecursionError) as error:  # the first: TOMLDecodeError and UnicodeDecodeError
-        raise BrokenInput(f"{place}: not TOML ({error})") from error
+        data = _table(text)
+    except BrokenInput as error:
+        raise BrokenInput(f"{place.removesuffix(_CONFIG)}{error}") from error
     if data.get("schema_version") != SCHEMA_VERSION:
         raise BrokenInput(f"{place}: expected schema version {SCHEMA_VERSION}, got {data.get('schema_version')!r}")
     try:

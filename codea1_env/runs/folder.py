@@ -20,6 +20,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.records.closing import Closing
+from codea1_env.records.faults import read_file
 from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.journal import Journal, cut_half_written, half_written, unused_folder, whole_lines
 from codea1_env.records.locks import LOCK
@@ -180,7 +181,7 @@ def stored_config(path: Path) -> RunConfig:
     """
     require_run(path, "run folder", _CONFIG, _EPISODES)
     with file_errors(path):
-        return read_config((path / _CONFIG).read_bytes(), str(path / _CONFIG))
+        return read_config(read_file(path / _CONFIG), str(path / _CONFIG))
 
 
 def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:

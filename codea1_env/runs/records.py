@@ -28,7 +28,7 @@ from codea1_env.facts.verdicts import (
     Verdict,
 )
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_json
 from codea1_env.rules.mistake_book import BookDelta
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -339,10 +339,7 @@ def from_line(line: bytes, place: str) -> EpisodeRecord:
         record = EpisodeRecord.model_validate_json(line)
         if "schema_version" in record.model_fields_set:
             return record
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BrokenInput(f"{place}: not a JSON object ({error})") from error
+    data = read_json(place, line)
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
         raise BrokenInput(f"{place}: expected schema version {SCHEMA_VERSION}, got {version!r}")

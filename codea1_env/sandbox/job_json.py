@@ -52,7 +52,7 @@ def jobs_from_json(data: bytes) -> list[Job]:
     Raises:
         BrokenInput: it is none of jobs; the message names the first fault.
     """
-    given = read_json("the jobs", data)
+    given = read_json("the body", data)
     lists = [given, *(each.get("calls") for each in given if isinstance(each, dict))] if isinstance(given, list) else ()
     if any(isinstance(each, list) and len(each) > MOST_ITEMS for each in lists):
         raise BrokenInput(f"expected at most {MOST_ITEMS} jobs, with at most {MOST_ITEMS} calls each")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
@@ -28,26 +26,8 @@ from codea1_env.rounds.referee import Reply, Scored, reply_text
 from codea1_env.rules.ruleset import PRESETS, RewardScheme, Ruleset, preset
 from codea1_env.runs.records import CaseRecord, ReportRecord, Text
 from codea1_env.sandbox.interface import Limits
-from codea1_env.service.admission import Refused
 
 _T = TypeVar("_T")
-
-_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+["\\]?', re.DOTALL)
-
-
-def require_few_values(body: bytes, most: int) -> int:
-    """Return how many objects, arrays, keys and items a body has, before anything is made of it.
-
-    Raises:
-        Refused: they are more than `most`.
-    """
-    outside = _TEXTS.sub(b"", body)
-    n_values = sum(map(outside.count, (b"{", b"[", b",", b":")))
-    if n_values > most:
-        raise Refused(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have at most {most} objects, arrays, keys and items"
-        )
-    return n_values
 
 
 class _Body(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Any
 
 from codea1_env.errors import UserError
@@ -13,13 +14,14 @@ from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.problems.sources import ProblemSource, load_problems
 from codea1_env.python_text import TextBudget, UnreadableError
 from codea1_env.records.closing import Closing
+from codea1_env.records.faults import count_values
 from codea1_env.rounds.referee import Referee, Scored
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport, Sandbox
 from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.service.admission import HOLDING
-from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest, require_few_values
+from codea1_env.service.admission import HOLDING, Refused
+from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest
 from codea1_env.service.bounds import ServiceBounds
 
 _N_RULESETS = 8
@@ -152,7 +154,10 @@ class ServedJudge:
 
     def _hold_values(self, body: bytes) -> None:
         """Hold what reading a body will make of it: once its text, which is decoded, and once its values."""
-        n_values = require_few_values(body, self.bounds.max_values)
+        n_values = count_values(body)
+        if n_values > (most := self.bounds.max_values):
+            fault = f"the body must have at most {most} objects, arrays, keys and items"
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, fault)
         HOLDING.get().take(2 * len(body) * (1 if body.isascii() else 4) + _VALUE_BYTES * n_values)
 
     def _with_posted(self, request: JudgeRequest) -> ProblemSet:

@@ -18,7 +18,7 @@ from codea1_env.records.closing import Closing
 from codea1_env.service.admission import Admission
 from codea1_env.service.app import new_app
 from codea1_env.service.bounds import ServiceBounds
-from codea1_env.service.guard import App, Guard, is_loopback
+from codea1_env.service.guard import Guard
 from codea1_env.service.judging import ServedJudge
 
 with extra_needed("the server of codea1 serve", "serve"):
@@ -34,17 +34,18 @@ class HttpServer(Closing):
     """Serves an application from its construction until `close`, in a thread of its own.
 
     Args:
-        app: with its guard around it.
+        app: in its guard.
         admission: runs the application's work.
         bounds: on clients.
         host: address to listen on.
         port: 0 for any free port; `url` contains the number.
 
     Raises:
-        UserError: the address is not available.
+        UserError: other machines could reach it without a token, or the address is not available.
     """
 
-    def __init__(self, app: App, admission: Admission, bounds: ServiceBounds, host: str, port: int) -> None:
+    def __init__(self, app: Guard, admission: Admission, bounds: ServiceBounds, host: str, port: int) -> None:
+        app.require_closed(host)
         self.admission = admission
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -101,10 +102,6 @@ class ServiceServer(HttpServer):
     def __init__(
         self, judge: ServedJudge, host: str = "127.0.0.1", port: int = 8080, *, token: str | None = None
     ) -> None:
-        if token is None and not is_loopback(host):
-            raise UserError(
-                f"other machines can reach {host}, and the server runs any program it is sent, so a token is required"
-            )
         bounds = judge.bounds
         admission = Admission(bounds.n_running, bounds.n_waiting)
         super().__init__(Guard(new_app(judge, admission), bounds, token), admission, bounds, host, port)

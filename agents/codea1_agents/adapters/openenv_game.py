@@ -12,6 +12,8 @@
 
 Each connection has a game of its own. OpenEnv's server never sends the `metadata` of an observation, so the rewards of
 both roles are fields of it. A masked reward is None, with `masked` and `masked_because`.
+
+Server and client take the token of the environment variable CODEA1_SERVE_TOKEN, as those of `codea1 serve` do.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ from codea1_agents.adapters.played_game import GameState, PlayedGame, sentences
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import load_problems
+from codea1_env.sandbox.remote import TOKEN_VARIABLE
+from codea1_env.secret import secret_in
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.guard import Guard, token_of_environment
 
 with extra_needed("the game for OpenEnv", "openenv"):
     import uvicorn
@@ -34,6 +40,8 @@ with extra_needed("the game for OpenEnv", "openenv"):
 
 MAX_SESSIONS = 64
 """Connections that a server takes at once, by default."""
+_LONGEST_MESSAGE = 1 << 20
+"""Bytes of one message of a client."""
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not read
@@ -145,6 +153,11 @@ class GameEnvironment(Environment[GameAction, GameObservation, State]):  # type:
 class GameClient(EnvClient[GameAction, GameObservation, State]):  # type: ignore[misc]  # OpenEnv is not read
     """Plays one game after the other on a server; `reset` takes the arguments of `GameEnvironment.reset`."""
 
+    def __init__(self, *address: str, headers: dict[str, str] | None = None, **settings: Any) -> None:
+        token = secret_in(TOKEN_VARIABLE)
+        own = {"Authorization": f"Bearer {token}"} if token else {}
+        super().__init__(*address, headers=own | (headers or {}), **settings)
+
     def _step_payload(self, action: GameAction) -> dict[str, Any]:
         return {"text": action.text}
 
@@ -187,16 +200,17 @@ def app(
 def serve(
     problems: Annotated[str, typer.Option(help="A source of problems.")] = "starter",
     rules: Annotated[str, typer.Option(help="Name of the rules.")] = "fixed",
-    rounds: Annotated[int, typer.Option(help="Rounds per game.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per game.")] = 1,
     sandbox: Annotated[str, typer.Option(help="What runs the programs.")] = "local",
-    sessions: Annotated[int, typer.Option(help="Most connections at once.")] = MAX_SESSIONS,
+    sessions: Annotated[int, typer.Option(min=1, max=65_535, help="Most connections at once.")] = MAX_SESSIONS,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on.")] = 8000,
 ) -> None:
     """Serve games to OpenEnv clients until it is interrupted."""
     with sentences():
-        served = app(problems, rules, rounds, sandbox, sessions)
-    uvicorn.run(served, host=host, port=port, log_level="warning")
+        guard = Guard(app(problems, rules, rounds, sandbox, sessions), ServiceBounds(), token_of_environment())
+        guard.require_closed(host)
+    uvicorn.run(guard, host=host, port=port, log_level="warning", ws_max_size=_LONGEST_MESSAGE, ws_max_queue=1)
 
 
 if __name__ == "__main__":

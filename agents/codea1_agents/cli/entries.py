@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
-from math import isfinite
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -31,6 +30,11 @@ PLAY, TRAIN, MEASURE, LOOK, CHECK = "Play", "Train", "Measure", "Look", "Check a
 
 _KINDS = {str: "TEXT", Path: "PATH", int: "INTEGER", float: "FLOAT"}
 """What the help calls the types of options."""
+
+
+_LARGEST: dict[type, float] = {int: 1_000_000, float: 1e9}
+"""Of a number whose declaration has no bound: a larger one is a slip of the keyboard, and would only fill memory."""
+_LARGEST_SEED = (1 << 63) - 1
 
 
 class PlainFlags:
@@ -126,11 +130,6 @@ def _add(app: typer.Typer, name: str, command: str) -> None:
     options: type[Any] = get_type_hints(body)["options"]
 
     def run(**given: Any) -> None:
-        for name, value in given.items():
-            if isinstance(value, float) and not isfinite(value):
-                from codea1_env.errors import UserError  # noqa: PLC0415  slow to import for the first help
-
-                raise UserError(f"--{name.replace('_', '-')} must be a finite number, got {value}")
         body(options(**given))
 
     known = inspect.signature(options).parameters
@@ -156,6 +155,9 @@ def _as_shown(name: str, annotation: Any, default: object) -> Any:
     types = [kind, *get_args(kind), *(part for each in get_args(kind) for part in get_args(each))]
     called = next((word for each, word in _KINDS.items() if each in types), None)
     shown.metavar = shown.metavar or (called if isinstance(shown, OptionInfo) else name.upper())
+    if (largest := next((most for each, most in _LARGEST.items() if each in types), None)) is not None:
+        shown.min = 0 if shown.min is None else shown.min
+        shown.max = shown.max or (_LARGEST_SEED if name == "seed" else largest)
     told, shown.show_default = shown.show_default, False
     if told is True and default is not False and default not in (None, "", inspect.Parameter.empty):
         told = "yes" if default is True else f"{default:g}" if isinstance(default, float) else str(default)

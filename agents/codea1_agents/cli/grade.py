@@ -21,6 +21,7 @@ from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.plugins import names
 from codea1_env.problems import DEFAULT_SOURCE, load_problems
+from codea1_env.records.faults import LONGEST, read_file, read_within
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.rewards import n_failed, n_right, n_written
 from codea1_env.rules.ruleset import preset
@@ -82,6 +83,7 @@ def run_grade(options: GradeOptions) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+        data = read_within(sys.stdin.buffer, LONGEST, "stdin") if str(path) == "-" else read_file(path)
+        return data.decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: cannot be read as text: {error}") from error

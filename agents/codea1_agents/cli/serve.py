@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import threading
 from contextlib import closing
@@ -19,8 +17,8 @@ from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.guard import token_of_environment
 from codea1_env.service.judging import ServedJudge
 
 
@@ -45,9 +43,6 @@ class ServeOptions(Options):
     running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 64
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256
     grace: Annotated[float, Option(min=0, help="Seconds that running requests get at shutdown.")] = 8.0
-
-
-_SHORTEST_TOKEN = 16
 
 
 def run_serve(options: ServeOptions) -> None:
@@ -86,18 +81,6 @@ def wait_for_interrupt() -> None:
     """
     sys.stdout.flush()
     threading.Event().wait()
-
-
-def token_of_environment() -> str | None:
-    """Return the token of the environment, if there is one.
-
-    Raises:
-        UserError: it is too short or not ASCII.
-    """
-    token = os.environ.get(TOKEN_VARIABLE) or None
-    if token is not None and not re.fullmatch(rf"[!-~]{{{_SHORTEST_TOKEN},}}", token):
-        raise UserError(f"the token must have at least {_SHORTEST_TOKEN} characters, all of them visible ASCII")
-    return token
 
 
 def _backend(name: str, workers: int | None) -> Sandbox:

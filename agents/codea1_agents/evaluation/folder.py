@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import judge_version_in, require_this_judge
 from codea1_env.records.closing import Closing
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_file, read_json
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, cut_half_written, whole_lines
 from codea1_env.records.whole_files import write_whole
@@ -84,13 +84,11 @@ def stored_settings(path: Path) -> dict[str, Any]:
         BrokenInput: the folder is not an evaluation, or its settings cannot be read.
     """
     try:
-        found = json.loads((path / _SETTINGS).read_bytes())
+        found = read_json(str(path / _SETTINGS), read_file(path / _SETTINGS))
     except OSError as error:
         raise BrokenInput(
             f"{path}: not an evaluation that codea1 eval ... --out wrote ({error.strerror or error})"
         ) from error
-    except ValueError as error:
-        raise BrokenInput(f"{path / _SETTINGS}: not JSON ({error})") from error
     if not isinstance(found, dict):
         raise BrokenInput(f"{path / _SETTINGS}: not a JSON object")
     return found

@@ -9,13 +9,13 @@ of asserts.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.models.gguf_files import digest_of_file
 from codea1_agents.scripted.fences import fenced
 from codea1_env.agent import Info, Observation, Role
 from codea1_env.errors import UserError
@@ -113,7 +113,7 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
         about = f"none of its {len(others)} lines is about {asked} (the first is about {others[0]!r:.50})"
         raise UserError(f"{path}: {about}")
     of_problems = {problem.id: tuple(replies[problem.id]) for problem in problems if problem.id in replies}
-    return Generations(of_problems, len(others), tuple(lacking), hashlib.sha256(path.read_bytes()).hexdigest())
+    return Generations(of_problems, len(others), tuple(lacking), digest_of_file(path))
 
 
 @dataclass(frozen=True, slots=True)

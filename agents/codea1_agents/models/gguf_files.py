@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from codea1_env.errors import BrokenInput, extra_needed
+from codea1_env.records.faults import read_file, read_json
 
 ENDING = ".gguf"
 _SOURCE = "gguf.json"
@@ -39,7 +40,7 @@ class GgufSource:
 def read_source(folder: Path) -> GgufSource | None:
     """Return what a model was converted from; None: it has always been a folder."""
     file = folder / _SOURCE
-    return GgufSource(**json.loads(file.read_text("utf-8"))) if file.is_file() else None
+    return GgufSource(**read_json(str(file), read_file(file))) if file.is_file() else None
 
 
 def sources_of(agents: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from codea1_agents.models.gguf_files import ENDING, convert_gguf, digest_of_file, read_source
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError, extra_needed
+from codea1_env.records.faults import read_file, read_json
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.locks import hold_lock
 from codea1_env.records.whole_files import cache_folder, new_folder, require_folder
@@ -115,7 +116,7 @@ def adapter_digest(folder: Path, tensors: Mapping[str, Any]) -> str:
         folder: has the configuration.
         tensors: arrays of numpy by name.
     """
-    settings = json.loads((folder / _ADAPTER).read_bytes())
+    settings = read_json(_ADAPTER, read_file(folder / _ADAPTER), is_strict=False)
     del settings["base_model_name_or_path"]
     found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name in sorted(tensors):
@@ -133,7 +134,7 @@ def _require_base(folder: Path) -> None:
     with extra_needed("an adapter alone", "lora"):
         import peft  # noqa: F401, PLC0415  an extra, which transformers needs for it
     with loading_errors(f"adapter {str(folder)!r}"):
-        base = json.loads((folder / _ADAPTER).read_bytes())["base_model_name_or_path"]
+        base = read_json(_ADAPTER, read_file(folder / _ADAPTER), is_strict=False)["base_model_name_or_path"]
         from safetensors import safe_open  # noqa: PLC0415  an extra
 
         with safe_open(folder / "adapter_model.safetensors", framework="np") as file:

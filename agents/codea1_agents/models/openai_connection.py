@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any, TypeVar
@@ -17,6 +17,9 @@ from codea1_env.secret import require_address, require_no_secrets, secret_in, wi
 CLOUD = "https://api.openai.com/v1"
 
 USUAL_KEY = "OPENAI_API_KEY"
+
+LARGEST_ANSWER_BYTES = 64 << 20
+"""Longest body of a response that is read."""
 
 T = TypeVar("T")
 
@@ -55,11 +58,15 @@ class OpenAIConnection:
     def client(self) -> Any:
         """The client; use it only in `loop`."""
         if self._client is None:
-            self._client = imported_openai().AsyncOpenAI(
+            openai = imported_openai()
+            self._client = openai.AsyncOpenAI(
                 api_key=secret_in(self._key_env) or "none",  # the package requires one
                 base_url=self.place,
                 max_retries=0,  # the package's own retries draw their waits from the global random state
                 timeout=self._timeout_s,
+                http_client=openai.DefaultAsyncHttpxClient(
+                    headers={"Accept-Encoding": "gzip, deflate"}, event_hooks={"response": [_bound]}
+                ),
             )
         return self._client
 
@@ -82,6 +89,23 @@ class OpenAIConnection:
         """Close the connections and cancel running requests. A later request opens new connections."""
         client, self._client, self._slots = self._client, None, None
         self.loop.close(client.close if client is not None else None)
+
+
+async def _bound(response: Any) -> None:
+    """Have the body of a response given up where it is too long, also when unpacked."""
+    encoding, parts = response.headers.get("content-encoding", "identity"), response.aiter_bytes
+    if encoding not in ("identity", "gzip", "deflate"):  # others may unpack a piece to any length
+        raise ValueError(f"expected an answer in gzip at most, got the encoding {encoding!r:.60}")
+
+    async def within() -> AsyncIterator[bytes]:
+        n_bytes = 0
+        async for part in parts():
+            n_bytes += len(part)
+            if n_bytes > LARGEST_ANSWER_BYTES:
+                raise ValueError(f"expected an answer of at most {LARGEST_ANSWER_BYTES:,} bytes, got more")
+            yield part
+
+    response.aiter_bytes = within
 
 
 def require_key(variable: str, base_url: str) -> None:

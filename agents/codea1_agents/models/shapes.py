@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from codea1_agents.models.model_files import model_folder
 from codea1_env.errors import UserError
+from codea1_env.records.faults import read_file, read_json
 
 
 class UnknownShape(UserError):
@@ -145,7 +145,7 @@ def shape_of(model: str) -> ModelShape:
     if not file.is_file():
         file = _cached(model)
     try:
-        return read_shape(json.loads(file.read_text("utf-8")), model)
+        return read_shape(read_json(str(file), read_file(file), is_strict=False), model)
     except (OSError, ValueError) as error:
         raise UnknownShape(f"{model}: its config.json cannot be read ({error})") from error
 

@@ -8,7 +8,6 @@ a program stay as they are.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -24,6 +23,7 @@ from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.problem_kinds import ProblemKind
+from codea1_env.records.faults import read_file, read_toml
 
 Speaker = Literal["system", "user", "assistant"]
 
@@ -172,30 +172,27 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
 
 def about(wording: str) -> str:
     """Return the sentence about one of `WORDINGS`."""
-    return str(tomllib.loads(_own(wording))[_ABOUT])
+    return str(read_toml(wording, _own(wording))[_ABOUT])
 
 
-def _found(name: str) -> tuple[str, str]:
+def _found(name: str) -> tuple[bytes, str]:
     if name in WORDINGS:
         return _own(name), name
     path = Path(name).expanduser()
     if not path.is_file():
         raise UnknownName(f"prompts {name!r}: neither a file nor one of {', '.join(WORDINGS)}")
     try:
-        return path.read_text("utf-8"), name
-    except (OSError, UnicodeDecodeError) as error:
+        return read_file(path), name
+    except OSError as error:
         raise BrokenInput(f"prompts {name}: cannot be read ({error})") from error
 
 
-def _own(name: str) -> str:
-    return files("codea1_agents.prompts").joinpath(f"{name}.toml").read_text("utf-8")
+def _own(name: str) -> bytes:
+    return files("codea1_agents.prompts").joinpath(f"{name}.toml").read_bytes()
 
 
-def _read(text: str, place: str) -> Prompts:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BrokenInput(f"prompts {place}: not TOML ({error})") from error
+def _read(text: bytes, place: str) -> Prompts:
+    document = read_toml(f"prompts {place}", text)
     for table in document.keys() - {_ABOUT}:
         if table not in (*_TABLES, *_KINDS):
             raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, (*_TABLES, *_KINDS))}")

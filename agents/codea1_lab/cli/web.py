@@ -15,7 +15,7 @@ from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Host, Limit, Options, Port, Problems, SandboxName, agent_spec
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.serve import token_of_environment, wait_for_interrupt
+from codea1_agents.cli.serve import wait_for_interrupt
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import load_problems
@@ -23,6 +23,7 @@ from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local.sandbox import WEAK_TIERS
 from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.admission import Admission
+from codea1_env.service.guard import token_of_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.settings.run_parts import limits_of, rules_of
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_file, read_toml
 from codea1_env.secret import require_no_secrets
 
 ITSELF = "0"
@@ -247,11 +246,11 @@ def load_experiment(name: str) -> Experiment:
     """
     path = declared_at(name)
     try:
-        declared = tomllib.loads(path.read_text("utf-8"))
+        declared = read_toml(str(path), read_file(path))
     except FileNotFoundError:
         known = ", ".join(experiment_names())
         raise UserError(f"unknown experiment {name!r}: expected one of {known}, or a .toml file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
         raise UserError(f"{path}: {error}") from error
     try:
         experiment = Experiment.model_validate(declared)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_file
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import require_empty
 from codea1_env.records.locks import hold_folder
@@ -70,7 +70,7 @@ def stored_experiment(path: Path) -> Experiment:
         OSError: it cannot be read.
     """
     try:
-        return Experiment.model_validate_json((path / _DECLARED).read_bytes())
+        return Experiment.model_validate_json(read_file(path / _DECLARED))
     except ValidationError as error:
         raise BrokenInput(f"{path / _DECLARED}: {first_fault(error)}") from error
 

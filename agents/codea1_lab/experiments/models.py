@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from codea1_env.records.faults import read_file, read_json
 from codea1_env.records.whole_files import write_whole
 
 _FILE = "models.json"
@@ -32,5 +33,5 @@ class Models:
         Raises:
             OSError: the cell has written none.
         """
-        paths = json.loads((place / _FILE).read_text())
+        paths = read_json(_FILE, read_file(place / _FILE))
         return cls(coder=(place / paths["coder"]).resolve(), tester=(place / paths["tester"]).resolve())

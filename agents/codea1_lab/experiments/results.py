@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import UNSTATED_JUDGE
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_file
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_whole
 from codea1_lab.experiments.declaration import Experiment, Strict
@@ -79,7 +79,7 @@ def read_result(folder: Path) -> CellResult | None:
     """
     path = folder / RESULT
     try:
-        return CellResult.model_validate_json(path.read_bytes())
+        return CellResult.model_validate_json(read_file(path))
     except FileNotFoundError:
         return None
     except ValidationError as error:
@@ -132,7 +132,7 @@ def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
         UserError: it cannot be read, or a cell of one of the experiment's systems was declared otherwise when it ran.
     """
     with file_errors(path):
-        lines = path.read_bytes().splitlines()
+        lines = read_file(path).splitlines()
     declared, found = _Declared(experiment), {}
     for number, line in enumerate(lines, 1):
         try:

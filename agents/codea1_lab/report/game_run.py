@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from math import isnan
 from pathlib import Path
@@ -14,6 +13,7 @@ from codea1_env.errors import CodeA1Error
 from codea1_env.plugins import from_record
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
+from codea1_env.records.faults import read_file, read_json
 from codea1_env.runs.config import RunConfig, flat, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
@@ -94,7 +94,7 @@ def _group(record: EpisodeRecord) -> Group:
 def _metrics(path: Path) -> dict[str, Any]:
     """Return the content of `metrics.json`, which a run writes at its end; empty if it is unfinished."""
     try:
-        found = json.loads((path / "metrics.json").read_bytes())
+        found = read_json("", read_file(path / "metrics.json"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -20,7 +18,8 @@ from codea1_agents.train.loop.folder import read_metrics, read_restarts
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
-from codea1_env.records.file_errors import require_run
+from codea1_env.records.faults import read_file, read_json, read_toml
+from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset
@@ -220,17 +219,15 @@ def _book_of(path: Path) -> dict[str, int]:
 def _judge_version(path: Path) -> int:
     """Return the version of the judge in a run's `run.json`."""
     try:
-        return judge_version_in(json.loads((path / "run.json").read_bytes()))
-    except (OSError, ValueError):
+        return judge_version_in(read_json("", read_file(path / "run.json")))
+    except (OSError, BrokenInput):
         return UNSTATED_JUDGE
 
 
 def _settings(path: Path) -> dict[str, Any]:
     require_run(path, "training run", "config.toml")
-    try:
-        return tomllib.loads((path / "config.toml").read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise BrokenInput(f"{path / 'config.toml'}: not TOML: {error}") from error
+    with file_errors(path):
+        return read_toml(f"{path / 'config.toml'}", read_file(path / "config.toml"))
 
 
 def _facts(

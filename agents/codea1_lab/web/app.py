@@ -25,7 +25,6 @@ from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.admission import Admission
 from codea1_env.service.app import refusals
 from codea1_env.service.bounds import ServiceBounds
-from codea1_env.service.guard import is_loopback
 from codea1_env.service.server import HttpServer
 from codea1_lab.report.page import frame, style
 from codea1_lab.report.palette import asset
@@ -73,10 +72,6 @@ class WebServer(HttpServer):
         token: str | None = None,
         is_public: bool = False,
     ) -> None:
-        if token is None and not is_public and not is_loopback(host):
-            raise UserError(
-                f"other machines can reach {host}: set a token in {TOKEN_VARIABLE}, or let anybody play with --public"
-            )
         if token is not None and is_public:
             raise UserError(f"--public lets anybody play without a token: unset {TOKEN_VARIABLE}")
         door = Door(_new_app(parts), BOUNDS, token, is_public=is_public)

@@ -20,7 +20,7 @@ from starlette.requests import cookie_parser
 
 from codea1_env.service.admission import BUSY, Admission, Refused
 from codea1_env.service.bounds import ServiceBounds
-from codea1_env.service.guard import App, Guard, Message, Receive, Send
+from codea1_env.service.guard import App, Guard, Message, Receive, Send, require_own_page
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -88,6 +88,11 @@ class Door(Guard):
             return
         await super().__call__(scope, receive, with_policy)
 
+    def require_closed(self, host: str) -> None:
+        """Raise UserError if other machines could reach an address without a token, unless anybody may."""
+        if not self._is_public:
+            super().require_closed(host)
+
     def _check_sender(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
         if self._is_public:
             return
@@ -100,9 +105,7 @@ class Door(Guard):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: open the address with ?token=TOKEN once")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
-        host = headers.get(b"host", b"").lower()
-        if not host or headers.get(b"origin", b"").lower() not in (b"http://" + host, b"https://" + host):
-            raise Refused(HTTPStatus.FORBIDDEN, "Origin must be the address of this page")
+        require_own_page(headers)
         super()._check_body(headers)
 
 

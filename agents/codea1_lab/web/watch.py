@@ -10,7 +10,6 @@ import json
 import os
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +27,7 @@ from starlette.responses import Response
 from codea1_agents.play.summary import MEASURES
 from codea1_agents.train.loop.folder import checked_line
 from codea1_env.errors import BrokenInput, CodeA1Error
+from codea1_env.records.faults import read_file, read_json, read_toml
 from codea1_env.records.journal import last_line
 from codea1_env.rendering import harmless
 from codea1_env.runs.config import read_config
@@ -165,10 +165,10 @@ def _state(path: Path, name: str) -> dict[str, Any]:
         found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
         if not (path / "config.toml").is_file():  # a pipe would never be read
             raise BrokenInput("config.toml is missing")
-        settings, line = (path / "config.toml").read_bytes(), last_line(file)
+        settings, line = read_file(path / "config.toml"), last_line(file)
         if kind == "training":
             last: dict[str, Any] = checked_line(line, "its last line") if line else {"step": 0}
-            found |= {"step": last["step"], "of": index(tomllib.loads(settings.decode())["run"]["steps"])}
+            found |= {"step": last["step"], "of": index(read_toml("config.toml", settings)["run"]["steps"])}
             found["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
             found["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
         else:
@@ -176,7 +176,7 @@ def _state(path: Path, name: str) -> dict[str, Any]:
             record = from_line(line, "its last line") if line else None
             found |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
             if found["step"] >= config.episodes and whole.is_file():
-                means = json.loads(whole.read_bytes())["summary"]
+                means = read_json("metrics.json", read_file(whole))["summary"]
                 found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
             elif record:
                 wanted = config.rules.tests_per_suite

@@ -7,8 +7,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -38,14 +40,17 @@ with connect(sys.argv[1], proxy=None) as game:
 """
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+SERVER = [sys.executable, "-m", "codea1_agents.adapters.openenv_game"]
+
+
+@contextmanager
+def serving() -> Iterator[str]:
     """The address of a server with 12 places."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     options = ["--port", str(port), "--sessions", str(SESSIONS), "--problems", "starter"]
-    server = subprocess.Popen([sys.executable, "-m", "codea1_agents.adapters.openenv_game", *options])
+    server = subprocess.Popen([*SERVER, *options])
 
     def answers() -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
@@ -59,6 +64,12 @@ def address() -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(20)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving() as found:
+        yield found
 
 
 def reply(agent: str, problem_id: str) -> str:
@@ -165,6 +176,36 @@ def test_mistakes_are_errors_of_the_session_only(address: str) -> None:
         with pytest.raises(RuntimeError, match="problem"):
             game.reset(problem="starter/free_gaps")
         assert game.reset(problem_id="starter/free_gaps").observation.problem_id == "starter/free_gaps"
+
+
+FOREIGN = ({"Origin": "http://example.org"}, {"Origin": "null"})
+
+
+@pytest.mark.parametrize("token", ["", "token-of-this-test"])
+def test_senders_are_checked_as_those_of_serve(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
+    with serving() as address:
+        with GameClient(address).sync() as game:
+            assert game.reset(seed=1).observation.agent == "coder"
+            with pytest.raises(Exception, match="too big"):
+                game.step(GameAction(text="#" * (1 << 20)))
+        monkeypatch.delenv("CODEA1_SERVE_TOKEN")
+        for headers in [{}, {"Authorization": "Bearer " + "x" * 20}] if token else FOREIGN:
+            with pytest.raises(ConnectionError, match="403"), GameClient(address, headers=headers).sync():
+                pass
+            request = Request(f"{address}/state", headers=headers | {"Host": "example.org"})
+            with pytest.raises(HTTPError, match=r"40[13]"), urlopen(request, timeout=60):
+                pass
+        with urlopen(f"{address}/health", timeout=60) as answer:
+            assert answer.status == 200
+
+
+@pytest.mark.parametrize("options", [
+    ["--host", "0.0.0.0"], ["--port", "99999"], ["--sessions", "0"], ["--rounds", "-1"], ["--problems", "nowhere"],
+])  # fmt: skip
+def test_what_cannot_be_served_is_said_in_a_sentence(options: list[str]) -> None:
+    ended = subprocess.run([*SERVER, *options], check=False, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
 
 
 def test_the_page_runs(address: str, capsys) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gzip
 import json
 import pickle
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -180,6 +182,33 @@ def test_a_server_that_dribbles_is_given_up_at_the_time_limit(faulty, observatio
     with pytest.raises(AgentUnavailable, match="no response in time"):
         agent(faulty(dribble), retries=0, timeout_s=0.3).act(observation, infos[0])
     assert time.monotonic() - start < 1.5
+
+
+def packed(encoding: str, data: bytes) -> Callable[[Any, Any], None]:
+    def answer(handler: Any, _: Any) -> None:
+        handler.send_response(200)
+        for name, value in {"content-type": "application/json", "content-encoding": encoding}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (packed("gzip", gzip.compress(b" " * (1 << 20))), "at most 100,000 bytes"),
+        (packed("identity", b" " * (1 << 20)), "at most 100,000 bytes"),
+        (packed("gzip, gzip", gzip.compress(gzip.compress(b"x"))), "the encoding 'gzip, gzip'"),
+        (packed("br", b"x"), "the encoding 'br'"),
+    ],
+)
+def test_a_long_answer_is_given_up_also_a_packed_one(faulty, observation, infos, monkeypatch, answer, why):
+    monkeypatch.setattr("codea1_agents.models.openai_connection.LARGEST_ANSWER_BYTES", 100_000)
+    with pytest.raises(AgentUnavailable, match=why):
+        agent(faulty(answer), retries=0).act(observation, infos[0])
+    assert agent(faulty(packed("gzip", gzip.compress(said()[1].encode())))).act(observation, infos[0]) == "hello"
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(faulty, observation, infos):

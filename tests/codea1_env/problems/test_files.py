@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def test_golden_tests_of_our_own_layout_may_be_plain_asserts() -> None:
 
 
 BROKEN: list[tuple[Any, str]] = [
-    (b"\xff\xfe", "it is not UTF-8 text"),
+    (b"\xff\xfe", "it is not JSON: 'utf-8' codec"),
     ("not json", "is not JSON"),
     ('{"id": ', "is not JSON"),
     ("[" * 100_000, "is not JSON"),
@@ -194,7 +195,7 @@ def test_bytes_and_bad_text_in_parquet_cost_only_their_rows(tmp_path: Path) -> N
         (b"\x1f\x8bgarbage", "gzip data is damaged or cut off"),
         (b"PAR1garbage", "Parquet data is damaged or cut off"),
         (b"hello\nworld", "none of its 2 rows is a usable problem; the first, .*line 1: it is not JSON"),
-        ("é".encode("latin-1"), "line 1: it is not UTF-8 text"),
+        ("é".encode("latin-1"), "line 1: it is not JSON: 'utf-8' codec"),
         (json.dumps(OWN).encode("utf-16"), "neither Parquet, gzip nor UTF-8 text: unpack or convert it"),
         ({**OWN, "solution": None}, "line 1: column 'solution' is null"),
         ({key: OWN[key] for key in ("id", "solution", "entry_point")}, "column 'statement' is missing"),
@@ -247,3 +248,22 @@ def test_official_validation_rows_are_read(shared_data: Path) -> None:
     assert of["HumanEval/24"].solution.count("def largest_divisor") == 1
     assert of["MBPP/82"].imports == "import math"
     assert {problem.licence for problem in of.values()} == {"MIT AND Apache-2.0", "CC-BY-4.0 AND Apache-2.0"}
+
+
+def test_a_file_unpacks_to_a_bounded_number_of_bytes_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.problems.files.MOST_BYTES", 1000)
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * (1 << 28), 9, mtime=0))
+    tracemalloc.start()
+    with pytest.raises(BrokenInput, match=r"bomb\.jsonl\.gz: expected at most 1,000 bytes, got more"):
+        load_file(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    value = "x" * 100
+    pq.write_table(pa.table({"statement": [value] * 20}), tmp_path / "x.parquet")
+    with pytest.raises(BrokenInput, match=r"x\.parquet: expected rows of at most 1,000 bytes together, got more"):
+        load_file(tmp_path / "x.parquet")
+    monkeypatch.setattr("codea1_env.problems.files._MOST_ROWS", 3)
+    path.write_bytes(b"{}\n" * 4)
+    with pytest.raises(BrokenInput, match="expected at most 3 rows, got more"):
+        load_file(path)

@@ -133,7 +133,7 @@ def tail_of(argument: str) -> dict[str, Any]:
         (TACO | {"input_output": input_output(fn_name=["tail"])}, "fn_name of .* must be text, got list"),
         (TACO | {"input_output": input_output(fn_name="tail")}, "a call must be a list of arguments, got str"),
         (tail_of(DEEP), "contains a value nested deeper than 64 levels"),
-        (tail_of("NaN"), "is not JSON: NaN is not a JSON value"),
+        (tail_of("NaN"), ": expected finite numbers, got NaN"),
         (CODE_CONTESTS | {"solutions": {"language": 3, "solution": ["x"]}}, "'language' of .* must be .*, got int"),
         (CODE_CONTESTS | {"public_tests": {"input": 3, "output": []}}, "must be lists, got int"),
         (LIVE_CODE_BENCH | {"public_test_cases": "[1]"}, "column 'public_test_cases' must be a list such .*, got list"),

@@ -113,7 +113,7 @@ def test_a_half_written_last_line_is_cut_with_a_note_and_the_run_goes_on(run: Pa
 
 @pytest.mark.parametrize(
     ("cut", "said"),
-    [(-40, "episodes.jsonl line 2: not a JSON object"), (0, "episodes.jsonl line 2: expected episode 1, got 2")],
+    [(-40, "episodes.jsonl line 2 is not JSON"), (0, "episodes.jsonl line 2: expected episode 1, got 2")],
     ids=["damaged", "lost"],
 )
 def test_a_line_in_the_middle_is_named_and_nothing_is_changed(run: Path, cut: int, said: str) -> None:

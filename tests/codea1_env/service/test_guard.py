@@ -40,6 +40,8 @@ def test_without_a_token_a_page_cannot_rename_this_machine(sandbox: Sandbox, hos
         assert post(server, Host=host)[0] == 403
         for own in ("localhost", "LOCALHOST:1", "127.0.0.2:80", "[::1]:80"):
             assert post(server, Host=own)[0] == 200
+            assert post(server, Host=own, Origin=f"http://{own}")[0] == 200
+            assert post(server, Host=own, Origin=f"http://{host}")[0] == 403
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_training_without_settings_is_told_so(folder: Path, config: str | byte
         assert refused("report", "trained") == "error: trained: not a training run, since config.toml is missing\n"
         return
     (run / "config.toml").write_bytes(config if isinstance(config, bytes) else config.encode())
-    assert "trained/config.toml: not TOML: " in refused("report", "trained")
+    assert "trained/config.toml: not TOML (" in refused("report", "trained")
 
 
 @pytest.mark.parametrize("field", ["problems", "scheme", "sandbox", "coder", "tester"])

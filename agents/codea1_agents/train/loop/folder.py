@@ -36,7 +36,7 @@ from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_file, read_json
 from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
 from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, restore_folder, write_whole
@@ -257,7 +257,7 @@ def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
         BrokenInput: the folder is not a training run, or cannot be read.
     """
     require_run(path, "training run", _CONFIG, _FACTS)
-    facts = _json((path / _FACTS).read_bytes())
+    facts = _json(read_file(path / _FACTS))
     return load_training(path / _CONFIG), facts
 
 
@@ -319,7 +319,7 @@ def require_intact(checkpoint: Path) -> None:
     if not any((checkpoint / name).is_file() for name in (_MANIFEST, _RECORD)):
         return
     with file_errors(checkpoint):
-        stored, present = (checkpoint / _MANIFEST).read_bytes(), _manifest_of(checkpoint)
+        stored, present = read_file(checkpoint / _MANIFEST), _manifest_of(checkpoint)
     if stored != present:
         differing = dict(_json(stored).items() ^ _json(present).items()) or {_MANIFEST: ""}
         raise BrokenInput(
@@ -337,7 +337,7 @@ def record_in(checkpoint: Path) -> RunRecord | None:
     """
     with file_errors(checkpoint):
         manifest, record = (
-            path.read_bytes() if path.is_file() else b"" for path in (checkpoint / _MANIFEST, checkpoint / _RECORD)
+            read_file(path) if path.is_file() else b"" for path in (checkpoint / _MANIFEST, checkpoint / _RECORD)
         )
     digest = _json(manifest).get(_RECORD)
     if digest != sha256(record).hexdigest():
@@ -396,8 +396,8 @@ def _manifest_of(checkpoint: Path) -> bytes:
 
 def _json(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = read_json("", line, is_strict=False)
+    except BrokenInput:
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from codea1_agents.train.declared import fault_of
 from codea1_agents.train.grpo.hyperparameters import refuse_truncation
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.records.faults import read_file, read_toml
 from codea1_env.secret import require_no_secrets
 
 _PRESETS = Path(__file__).parents[2] / "presets"
@@ -101,13 +101,11 @@ def _read(name: str, folder: Path, seen: tuple[str, ...]) -> Settings:
     if str(path) in seen:
         raise UserError(f"{path}: extends itself")
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = read_toml(str(path), read_file(path))
     except FileNotFoundError as error:
         raise BrokenInput(f"{path}: no such file") from error
     except OSError as error:
         raise BrokenInput(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
-        raise BrokenInput(f"{path}: not TOML ({error})") from error
     return _extend(content, path.parent, (*seen, str(path)))
 
 
@@ -170,8 +168,8 @@ def read_overrides(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tup
         if not equals or not key.strip():
             raise UserError(f"--set {text}: expected section.key=value")
         try:
-            yield key.strip(), tomllib.loads(f"value = {value.strip()}")["value"]
-        except tomllib.TOMLDecodeError:
+            yield key.strip(), read_toml(text, f"value = {value.strip()}".encode("utf-8", "surrogatepass"))["value"]
+        except BrokenInput:
             yield key.strip(), value.strip()
 
 

@@ -8,10 +8,11 @@ are mostly rare. The shape decides how rare: a mistake of `STEPS` shows at one i
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
+
+from codea1_env.records.faults import read_toml
 
 
 class Shape(Enum):
@@ -83,7 +84,7 @@ def _sources(shape: Shape, form: str) -> tuple[str, ...]:
     return tuple(form.replace(at[0], f"({a}, {b})") for a, b in TRIGGERS[shape][int(at[1])])
 
 
-_DATA = tomllib.loads(files("codea1_agents.train.tiny").joinpath("components.toml").read_text("utf-8"))
+_DATA = read_toml("components", files("codea1_agents.train.tiny").joinpath("components.toml").read_bytes())
 _DATA[Shape.RAREST_STEPS.value] = _DATA[Shape.STEPS.value]
 
 TEMPLATES = {shape: Template(_DATA[shape.value]["program"], _DATA[shape.value]["statement"]) for shape in Shape}

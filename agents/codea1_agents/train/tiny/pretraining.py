@@ -20,6 +20,7 @@ from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.train.tiny.family import VERSION
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import UserError, extra_needed
+from codea1_env.records.faults import read_file, read_json
 
 with extra_needed("pretraining", "transformers"):
     import torch
@@ -180,7 +181,7 @@ def load_settings(folder: Path) -> Mapping[str, Any]:
         UserError: the folder has none.
     """
     try:
-        found: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
+        found: dict[str, Any] = read_json(RECORD, read_file(folder / RECORD))
     except (OSError, ValueError) as error:
         raise UserError(f"{folder}: not a folder that codea1 pretrain wrote ({error})") from error
     return found

@@ -130,7 +130,7 @@ def says(container: Any, code: str) -> tuple[int, str]:
 
 
 def test_openenvs_server_plays(client: Any, image) -> None:
-    with running(client, image("openenv")) as server:
+    with running(client, image("openenv"), environment={"CODEA1_SERVE_TOKEN": TOKEN}) as server:
         assert says(server, "import os; print(os.getuid() > 0)") == (0, "True\n")
         assert wait_until(lambda: says(server, CONNECT.format(port=8000))[0] == 0, 60), server.logs().decode()
         assert says(server, CLIENT) == (0, "coder 0.0 no_code\n")
