@@ -90,17 +90,17 @@ class _AsyncAgent:
         self._loop.run(self.areset, seed)
 
     async def aact(self, observation: Observation, info: Info) -> str:
-        return cast(str, await _awaited(self._function, observation, info))
+        return cast(str, await _call_and_await(self._function, observation, info))
 
     async def areset(self, seed: int) -> None:
         reset = getattr(self._inner, "reset", None)
         if callable(reset):
-            await _awaited(reset, seed)
+            await _call_and_await(reset, seed)
 
     async def aclose(self) -> None:
         close = getattr(self._inner, "close", None)
         if callable(close):
-            await _awaited(close)
+            await _call_and_await(close)
 
     def close(self) -> None:
         self._loop.close(self.aclose, timeout_s=CLOSE_TIMEOUT_S)
@@ -109,9 +109,9 @@ class _AsyncAgent:
         return repr(self._inner)
 
 
-async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
-    found = function(*arguments)
-    return await found if inspect.isawaitable(found) else found
+async def _call_and_await(function: Callable[..., Any], *arguments: object) -> object:
+    value = function(*arguments)
+    return await value if inspect.isawaitable(value) else value
 
 
 class _FunctionAgent:
@@ -151,23 +151,23 @@ def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Ro
         UserError: the specification holds a key, the name is unknown, an option is unknown, missing or not of its
             annotated type, the object cannot act, it plays the other role, or the environment has no problems in text.
     """
-    known, (target, options) = _context_of(context), _resolved(spec)
+    known, (target, options) = _context_of(context), _resolve(spec)
     if inspect.isclass(target):
         target = _construct(spec, target, known, options)
     plays = getattr(target, "plays", None)
     if role is not None and plays in _ROLES and plays != role:
-        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
+        raise UserError(f"agent {_name_in(spec)} is a {plays}, not a {role}")
     return _as_agent(spec, target)
 
 
 def require_agent(spec: AgentSpec) -> None:
     """Check what names or is an agent, without making one; see `load_agent` for the forms and the errors."""
-    target, _ = _resolved(spec)
+    target, _ = _resolve(spec)
     if not inspect.isclass(target):
         _as_agent(spec, target)
 
 
-def _resolved(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
+def _resolve(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
     """Return what a specification names, and its options, which only a class takes."""
     options: dict[str, str] = {}
     target: Any = spec
@@ -177,20 +177,20 @@ def _resolved(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
         options = dict(_option(spec, pair) for pair in pairs)
         target = resolve("agents", name)
     if options and not inspect.isclass(target):
-        raise UserError(f"agent {_shown(spec)}: only classes take options")
+        raise UserError(f"agent {_name_in(spec)}: only classes take options")
     return target, options
 
 
 _ROLES = ("coder", "tester")
 
 
-def _context_of(given: object) -> AgentContext:
-    if isinstance(given, AgentContext):
-        return given
-    game: Any = getattr(given, "unwrapped", None)
+def _context_of(source: object) -> AgentContext:
+    if isinstance(source, AgentContext):
+        return source
+    game: Any = getattr(source, "unwrapped", None)
     if not hasattr(game, "referee"):
-        shown = f"{type(given).__name__} ({given!r:.100})"
-        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, got {shown}")
+        description = f"{type(source).__name__} ({source!r:.100})"
+        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, got {description}")
     return AgentContext(game.problems, game.referee.sandbox)
 
 
@@ -211,10 +211,10 @@ def _as_agent(spec: AgentSpec, target: Any) -> Agent:
         agent = _FunctionAgent(target)
         is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
         return _AsyncAgent(agent, agent.act) if is_async else agent
-    raise UserError(f"agent {_shown(spec)}: expected a function or an object with act(), got {type(target).__name__}")
+    raise UserError(f"agent {_name_in(spec)}: expected a function or an object with act(), got {type(target).__name__}")
 
 
-def _shown(spec: object) -> str:
+def _name_in(spec: object) -> str:
     """Return the name in a specification, without its options, whose values may be anything."""
     return repr(spec.partition(",")[0]) if isinstance(spec, str) else f"{spec!r:.100}"
 
@@ -223,16 +223,16 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
     try:
         arguments = constructor_options(cls, options)
     except UserError as error:
-        raise type(error)(f"agent {_shown(spec)}: {error}") from None
+        raise type(error)(f"agent {_name_in(spec)}: {error}") from None
     if "context" in parameters_of(cls):
         arguments["context"] = context
-    return result_of(f"agent {_shown(spec)}", cls, **arguments)
+    return result_of(f"agent {_name_in(spec)}", cls, **arguments)
 
 
 def _option(spec: str, pair: str) -> tuple[str, str]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {_shown(spec)}: expected option=value after each comma")
+        raise UserError(f"agent {_name_in(spec)}: expected option=value after each comma")
     return name.strip(), text.strip()
 
 

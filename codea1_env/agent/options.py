@@ -22,7 +22,7 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
         UserError: an option is unknown, missing, or not of its type.
     """
     named = option_parameters(cls)
-    if not any(each.kind is each.VAR_KEYWORD for each in parameters_of(cls).values()):
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters_of(cls).values()):
         for name in texts:
             if name not in named:
                 raise UnknownName.of("option", name, named)
@@ -55,10 +55,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, hints: Mapping[str, Any]) -> Any:
-    return _typed(name, text, hints[name]) if name in hints else _parsed(text)
+    return _convert(name, text, hints[name]) if name in hints else _parse(text)
 
 
-def _typed(name: str, text: str, kind: Any) -> Any:
+def _convert(name: str, text: str, kind: Any) -> Any:
     from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  slow to import
     from pydantic.errors import PydanticUserError  # noqa: PLC0415
 
@@ -66,25 +66,25 @@ def _typed(name: str, text: str, kind: Any) -> Any:
         is_model = hasattr(kind, "__pydantic_core_schema__")
         adapter = TypeAdapter(kind, config=None if is_model else ConfigDict(arbitrary_types_allowed=True))
     except PydanticUserError:
-        return _parsed(text)
+        return _parse(text)
     is_none = text.lower() == "none" and NoneType in get_args(kind) and str not in get_args(kind)
-    for value in (None,) if is_none else (text,) if kind in _PLAIN else (_parsed(text), text):
+    for value in (None,) if is_none else (text,) if kind in _PLAIN else (_parse(text), text):
         try:
             return adapter.validate_python(value)
         except ValidationError:
             continue
-    raise UserError(f"option {name} must be {_expected(kind)}")
+    raise UserError(f"option {name} must be {_type_text(kind)}")
 
 
-def _expected(kind: Any) -> str:
+def _type_text(kind: Any) -> str:
     if get_origin(kind) is Literal or (inspect.isclass(kind) and issubclass(kind, Enum)):
         return " or ".join(str(getattr(each, "value", each)) for each in get_args(kind) or kind)
     if get_origin(kind) in (Union, UnionType):
-        return " or ".join(map(_expected, get_args(kind)))
+        return " or ".join(map(_type_text, get_args(kind)))
     return _WORDS[kind] if inspect.isclass(kind) and kind in _WORDS else inspect.formatannotation(kind)
 
 
-def _parsed(text: str) -> object:
+def _parse(text: str) -> object:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for convert in (int, float):

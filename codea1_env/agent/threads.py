@@ -37,7 +37,7 @@ def too_late(name: str, limit_s: float | None) -> AgentUnavailable:
     return AgentUnavailable(f"{name} did not return within {limit_s:g} s (--reply-timeout)")
 
 
-def done_within(future: Future[Any], timeout_s: float | None) -> bool:
+def wait_until_done(future: Future[Any], timeout_s: float | None) -> bool:
     """Wait for a future, and return whether it is done.
 
     It waits for short times: a signal that arrives just before a wait begins is handled only when the wait ends.
@@ -57,14 +57,14 @@ def ended_calls(calls: Iterable[Future[_T]]) -> Iterator[Future[_T]]:
         yield from done
 
 
-def awaited(call: Future[_T]) -> asyncio.Future[_T]:
+def as_future_of_loop(call: Future[_T]) -> asyncio.Future[_T]:
     """Return a call as a future of the running event loop. Cancelling it cancels the call.
 
     Nobody needs to look at its error: who awaited it may have been cancelled because another call failed first.
     """
-    found = asyncio.wrap_future(call)
-    found.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return found
+    future = asyncio.wrap_future(call)
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return future
 
 
 class CallThread:
@@ -128,7 +128,7 @@ class LoopThread:
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Begin a call. Cancelling the future cancels the coroutine, and does not wait for it."""
         done: Future[Any] = Future()
-        call = asyncio.run_coroutine_threadsafe(_outcome(done, function, *arguments), self._started())
+        call = asyncio.run_coroutine_threadsafe(_outcome(done, function, *arguments), self._start())
         done.add_done_callback(lambda done: done.cancelled() and call.cancel())
         return done
 
@@ -136,7 +136,7 @@ class LoopThread:
         """Return what a call returns; Ctrl-C cancels it and does not wait for the cancellation."""
         done = self.submit(function, *arguments)
         try:
-            done_within(done, None)
+            wait_until_done(done, None)
             return done.result()
         except BaseException:
             done.cancel()
@@ -157,7 +157,7 @@ class LoopThread:
         if last is None and not self._is_running:
             ended.set_result(None)
             return ended
-        loop = self._started()
+        loop = self._start()
         with self._lock:
             self._loop = self._thread = None
         self._finalizer.detach()
@@ -168,7 +168,7 @@ class LoopThread:
     def _is_running(self) -> bool:
         return self._loop is not None and self._process_id == os.getpid()  # a forked process has no threads
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or not self._is_running:
                 self._loop, self._process_id = asyncio.new_event_loop(), os.getpid()
@@ -211,8 +211,8 @@ async def _outcome(done: Future[Any], function: Callable[..., Any], *arguments: 
     An exit or a CancelledError that the call itself raises so reaches who waits, and does not end the loop or the wait.
     """
     try:
-        found = function(*arguments)
-        result = await found if inspect.isawaitable(found) else found
+        value = function(*arguments)
+        result = await value if inspect.isawaitable(value) else value
     except BaseException as error:  # noqa: BLE001  raised where the result is taken
         with suppress(InvalidStateError):  # it was cancelled
             done.set_exception(error)

@@ -56,7 +56,7 @@ class Attack:
 
     name: str
     tries: str
-    """What the attack tries to do, in words."""
+    """The aim of the attack, in words."""
     is_safe: bool = field(default=False, kw_only=True)
     """Whether it may run outside a sandbox."""
 
@@ -103,9 +103,9 @@ class HostileSuite(Attack):
     testbed: Testbed
     reply: str
     n_valid: int | None = None
-    """How many of its cases are valid; None if that depends on chance."""
+    """Number of its valid cases; None if that depends on chance."""
     n_beating: int = 0
-    """How many of its cases may beat a wrong program with a right prediction; if `n_valid` is given, the exact number.
+    """Number of cases that may beat a wrong program with a right prediction; if `n_valid` is given, the exact number.
     """
     reasons: Mapping[RejectionReason, int] | None = None
     """Number of rejections by reason; None if that depends on chance."""
@@ -132,7 +132,7 @@ class HostileCandidate(Attack):
     """One per assert."""
     golden: tuple[GoldenCase, ...] = ()
     n_golden: int = 0
-    """How many golden tests it passes."""
+    """The number of golden tests that it passes."""
     limits: Limits = field(default_factory=Limits)
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
     answers: AnswerRules = EQUAL_ANSWERS
@@ -167,14 +167,14 @@ class Attacks:
         Raises:
             UnknownName: no attack has this name.
         """
-        found = Attacks(
-            tuple(each for each in self.programs if each.name == name),
-            tuple(each for each in self.suites if each.name == name),
-            tuple(each for each in self.candidates if each.name == name),
+        attacks = Attacks(
+            tuple(program for program in self.programs if program.name == name),
+            tuple(suite for suite in self.suites if suite.name == name),
+            tuple(candidate for candidate in self.candidates if candidate.name == name),
         )
-        if not found:
+        if not attacks:
             raise UnknownName.of("attack", name, (each.name for each in self))
-        return found
+        return attacks
 
 
 @cache
@@ -292,7 +292,7 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     if file.rules not in PRESETS:
         raise BrokenInput(f"{name}: unknown rules {file.rules!r}")
     changed: dict[str, Any] = {
-        "asserts": tuple(each.replace("{n}", str(n)) for n in range(file.repeat) for each in file.asserts),
+        "asserts": tuple(test.replace("{n}", str(n)) for n in range(file.repeat) for test in file.asserts),
         "truth": file.truth * file.repeat,
         "golden": _golden(file.golden),
         "rules": preset(file.rules),
@@ -320,8 +320,10 @@ def _testbed(text: str, name: str) -> Testbed:
 
 def _texts(folder: str) -> dict[str, str]:
     """Return the contents of a folder's files by name."""
-    found = files("codea1_env.audit").joinpath(folder).iterdir()
-    texts = {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in found if path.name.endswith(".toml")}
+    entries = files("codea1_env.audit").joinpath(folder).iterdir()
+    texts = {
+        path.name.removesuffix(".toml"): path.read_text("utf-8") for path in entries if path.name.endswith(".toml")
+    }
     return dict(sorted(texts.items()))
 
 

@@ -10,7 +10,7 @@ from codea1_env.sandbox.interface import Guarantee
 
 
 class AuditResult(StrEnum):
-    """How one attack ended, from best to worst."""
+    """The end of one attack, from best to worst."""
 
     HELD = "held"
     """It gained nothing and left nothing behind."""
@@ -53,8 +53,8 @@ class AuditReport:
     @property
     def counts(self) -> dict[AuditResult, int]:
         """Number of attacks by result; contains every result."""
-        found = Counter(finding.result for finding in self.findings)
-        return {result: found[result] for result in AuditResult}
+        counts = Counter(finding.result for finding in self.findings)
+        return {result: counts[result] for result in AuditResult}
 
     @property
     def is_sound(self) -> bool:

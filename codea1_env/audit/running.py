@@ -88,7 +88,7 @@ class Auditor:
         if fault := self._canary_fault():
             result, sentence = _worse(result, sentence, AuditResult.ESCAPED, f"after it, {fault}")
         if left := self._surroundings.changes():
-            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, _listed(left))
+            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, _list_sentences(left))
         return Finding(attack.name, result, sentence)
 
     def _canary_fault(self) -> str:
@@ -126,7 +126,7 @@ def _play_program(attack: HostileProgram, sandbox: Sandbox, secret: str) -> tupl
     faults = list(_faults(attack, report))
     if faults:
         return AuditResult.WRONG_RESULT, faults[0]
-    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_described, report.outcomes)))
+    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_describe_outcome, report.outcomes)))
 
 
 _PLAYED: Mapping[type[Attack], Callable[[Any, Sandbox, str], tuple[AuditResult, str]]] = {
@@ -144,21 +144,21 @@ def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:
             yield f"{call} has a message that cannot be printed"
     for index, outcome in enumerate(report.outcomes):
         if attack.outcomes and outcome.kind not in attack.outcomes:
-            yield f"{attack.calls[index]} ended as {outcome.kind}: {_described(outcome)}"
+            yield f"{attack.calls[index]} ended as {outcome.kind}: {_describe_outcome(outcome)}"
         for stated in (attack.evidence, attack.values):
             if stated and not _has(outcome, stated[index]):
-                yield f"{attack.calls[index]} is not {stated[index]}: {_described(outcome)}"
+                yield f"{attack.calls[index]} is not {stated[index]}: {_describe_outcome(outcome)}"
 
 
 def _has(outcome: Outcome, source: str) -> bool:
     return outcome.value is not None and equal(outcome.value, encode(ast.literal_eval(source)), nan_equal=True)
 
 
-def _described(outcome: Outcome) -> str:
+def _describe_outcome(outcome: Outcome) -> str:
     return shortened(outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}", _MAX_SHOWN)
 
 
-def _listed(sentences: Sequence[str]) -> str:
+def _list_sentences(sentences: Sequence[str]) -> str:
     more = f"; and {len(sentences) - _MAX_LISTED} more" if len(sentences) > _MAX_LISTED else ""
     return "; ".join(sentences[:_MAX_LISTED]) + more
 

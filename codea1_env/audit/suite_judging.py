@@ -37,8 +37,8 @@ def play_suite(attack: HostileSuite, sandbox: Sandbox, secret: str) -> tuple[Aud
     """
     testbed = attack.testbed
     suites = tuple(_read(reply, testbed) for reply in (testbed.honest[0], attack.reply, testbed.honest[1]))
-    report = _judged(testbed, suites, (), sandbox)
-    seen = repr([asdict(replace(each, candidate=Candidate(""))) for each in report.candidates])
+    report = _judge_suites(testbed, suites, (), sandbox)
+    seen = repr([asdict(replace(candidate, candidate=Candidate(""))) for candidate in report.candidates])
     if NEEDLE in seen or secret in seen:
         return AuditResult.ESCAPED, "it read the solution" if NEEDLE in seen else "it read a file of the host"
     if forged := next(_forgeries(attack, report), "") or _book_forgery(testbed, report, sandbox):
@@ -53,7 +53,7 @@ def _read(reply: str, testbed: Testbed) -> Suite:
     return read_suite(reply, _RULES.reading, entry_point=entry_point, tests_per_suite=_RULES.tests_per_suite)
 
 
-def _judged(
+def _judge_suites(
     testbed: Testbed, suites: tuple[Suite, ...], replayed: tuple[ValidCase, ...], sandbox: Sandbox
 ) -> ProblemReport:
     candidates = tuple(map(Candidate, (*testbed.right, *testbed.wrong)))
@@ -69,7 +69,7 @@ def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
     for candidate in report.candidates[:n_right]:
         for case in (case for suite in candidate.suites for case in suite.cases):
             if case.verdict.is_failure or case.verdict is Verdict.NOT_RUN:
-                yield f"a right program fails {_shown(case)}"
+                yield f"a right program fails {_describe_case(case)}"
     for candidate in report.candidates:
         yield from _harm_to_others(attack.testbed, candidate, is_right=candidate in report.candidates[:n_right])
     for candidate in report.candidates[n_right:]:
@@ -83,7 +83,7 @@ def _paying_more(candidate: CandidateReport) -> Iterator[str]:
     for name, rules in PRESETS.items():
         if rules.reward.credit != _RULES.reward.credit:
             plain = replace(rules, reward=replace(rules.reward, credit=_RULES.reward.credit))
-            earned, at_most = (score(candidate, each).testers[1].value for each in (rules, plain))
+            earned, at_most = (score(candidate, rule_set).testers[1].value for rule_set in (rules, plain))
             if earned > at_most:
                 yield name
 
@@ -105,11 +105,11 @@ def _book_forgery(testbed: Testbed, report: ProblemReport, sandbox: Sandbox) -> 
     if not beaten:
         return ""
     replayed = tuple({(case.case.expression, case.case.imports): case for case in beaten}.values())
-    again = _judged(testbed, (), replayed, sandbox)
+    again = _judge_suites(testbed, (), replayed, sandbox)
     for candidate in again.candidates[: len(testbed.right)]:
         for case in candidate.replayed:
             if case.verdict not in (Verdict.PASSED, Verdict.DENIED, Verdict.UNDECIDED):  # those two cost nobody
-                return f"once in the Mistake Book, a right program fails {_shown(case)}"
+                return f"once in the Mistake Book, a right program fails {_describe_case(case)}"
     return ""
 
 
@@ -142,5 +142,5 @@ def _summary(suite: SuiteReport) -> str:
     return ", ".join([f"{len(suite.suite.cases)} valid", *rejected])
 
 
-def _shown(case: CaseReport) -> str:
+def _describe_case(case: CaseReport) -> str:
     return shortened(f"{case.case.case.expression} ({case.verdict}: {case.actual})", 120)

@@ -72,18 +72,18 @@ class Surroundings:
         while (left := self._left(now)) and monotonic() < deadline:
             sleep(0.02)
             now = _current_state()
-        found = left + self._damage()
+        sentences = left + self._damage()
         for path in now.files - self._before.files:
             _remove(Path(path))
-        return found
+        return sentences
 
     def _left(self, now: _State) -> list[str]:
         before = self._before
         new = sorted(now.processes - before.processes)
         n_more = len(new) - len(before.processes - now.processes)
-        found = [f"process {_described(pid)} still runs" for pid in new] if n_more > 0 else []
-        found += [f"something listens at {address}" for address in _listening(now.sockets - before.sockets)]
-        return found + [f"{path} was left" for path in sorted(now.files - before.files)]
+        sentences = [f"process {_describe_process(pid)} still runs" for pid in new] if n_more > 0 else []
+        sentences += [f"something listens at {address}" for address in _listening(now.sockets - before.sockets)]
+        return sentences + [f"{path} was left" for path in sorted(now.files - before.files)]
 
     def _damage(self) -> list[str]:
         try:
@@ -111,17 +111,17 @@ def _our_processes() -> frozenset[int]:
     the first process of its namespace or of the machine.
     """
     parents = dict(_parents())
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
+    pids = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= more
     pool = {pid for pid, parent in parents.items() if parent == os.getpid() and _is_sandboxed(pid)}
     pool |= {pid for pid, parent in parents.items() if parent in pool and _is_first_in_namespace(pid)}
     orphans = {pid for pid, parent in parents.items() if parent == 1 and _is_sandboxed(pid)}
-    return frozenset((found | orphans) - pool - {os.getpid()})
+    return frozenset((pids | orphans) - pool - {os.getpid()})
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    for entry in _numbered("/proc"):
+    for entry in _numeric_entries("/proc"):
         try:
             state, parent, *_ = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()
         except (OSError, ValueError):  # it has just ended
@@ -146,12 +146,12 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _described(pid: int) -> str:
+def _describe_process(pid: int) -> str:
     command = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
     return f"{pid} ({command.strip()[:60]})"
 
 
-def _numbered(folder: str) -> list[str]:
+def _numeric_entries(folder: str) -> list[str]:
     try:
         return [entry for entry in os.listdir(folder) if entry.isdecimal()]
     except OSError:
@@ -176,7 +176,7 @@ def _listening(sockets: Collection[str]) -> Iterator[str]:
 
 def _held_sockets(processes: Iterable[int]) -> Iterator[str]:
     for pid in processes:
-        for fd in _numbered(f"/proc/{pid}/fd"):
+        for fd in _numeric_entries(f"/proc/{pid}/fd"):
             try:
                 target = os.readlink(f"/proc/{pid}/fd/{fd}")
             except OSError:

@@ -44,10 +44,10 @@ class _JudgedFile(BaseModel):
 @cache
 def sources_digest(folder: Path) -> str:
     """Return the digest of all Python sources below a folder, since changed code may give other results."""
-    found = sha256()
+    digest = sha256()
     for path in sorted(folder.rglob("*.py")):
-        found.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
-    return found.hexdigest()
+        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def digest_of(data: Mapping[str, Any]) -> str:
@@ -93,12 +93,12 @@ class BankCache:
         """Return a judged problem; None if it is missing, damaged, or was judged by another version of the judge."""
         content = self._read(digest)
         try:
-            found = _JudgedFile.model_validate_json(content or b"")
+            judged = _JudgedFile.model_validate_json(content or b"")
         except ValidationError:
             return None
-        if found.judge_version != JUDGE_VERSION:
+        if judged.judge_version != JUDGE_VERSION:
             return None
-        return ProblemReport(found.problem_id, tuple(each.to_report() for each in found.programs))
+        return ProblemReport(judged.problem_id, tuple(program.to_report() for program in judged.programs))
 
     def keep(self, digest: str, report: ProblemReport) -> None:
         """Store a judged problem."""

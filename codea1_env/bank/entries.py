@@ -60,11 +60,15 @@ class Bank:
     def __post_init__(self) -> None:
         if not self.problems:
             raise UserError(f"bank {self.name}: it contains no problems")
-        n_programs = max(len(each.programs) for each in self.problems)
-        n_suites = max(len(each.suites) for each in self.problems)
+        n_programs = max(len(problem.programs) for problem in self.problems)
+        n_suites = max(len(problem.suites) for problem in self.problems)
         filled = tuple(
-            replace(each, programs=_filled(each.programs, n_programs), suites=_filled(each.suites, n_suites))
-            for each in self.problems
+            replace(
+                problem,
+                programs=_pad_entries(problem.programs, n_programs),
+                suites=_pad_entries(problem.suites, n_suites),
+            )
+            for problem in self.problems
         )
         object.__setattr__(self, "problems", filled)
 
@@ -84,7 +88,7 @@ class Bank:
     @property
     def problem_set(self) -> ProblemSet:
         """The problems without their banks."""
-        return ProblemSet(self.name, tuple(each.problem for each in self.problems))
+        return ProblemSet(self.name, tuple(problem.problem for problem in self.problems))
 
     def save(self, path: Path) -> None:
         """Write the bank as JSON lines, one problem a line; `load_bank_file` reads it back.
@@ -108,7 +112,7 @@ def load_bank_file(path: Path) -> Bank:
     return Bank(path.stem, tuple(bank_from_line(line, f"{path} line {n}") for n, line in enumerate(lines, 1)))
 
 
-def _filled(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
+def _pad_entries(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
     gap = (replace(NOTHING, label=f"{NOTHING.label} {n}") for n in range(len(entries), size))
     return (*entries, *gap)
 

@@ -44,40 +44,40 @@ def judge_bank(
     """
     referee = Referee(bank.problem_set, rules, sandbox=sandbox, limits=limits)
     judge = referee.judge
-    names = [bank_digest(each, rules, judge.limits, golden=judge.golden) for each in bank]
-    found = [cache.find(name) if cache is not None else None for name in names]
-    missing = [position for position, report in enumerate(found) if report is None]
+    names = [bank_digest(problem_bank, rules, judge.limits, golden=judge.golden) for problem_bank in bank]
+    reports = [cache.find(name) if cache is not None else None for name in names]
+    missing = [position for position, report in enumerate(reports) if report is None]
     for start in range(0, len(missing), _PROBLEMS_AT_ONCE):
         chunk = missing[start : start + _PROBLEMS_AT_ONCE]
-        for position, report in zip(chunk, _judged([bank.problems[p] for p in chunk], referee), strict=True):
-            found[position] = report
+        for position, report in zip(chunk, _judge_chunk([bank.problems[p] for p in chunk], referee), strict=True):
+            reports[position] = report
             if cache is not None:
                 cache.keep(names[position], report)
         if progress is not None:
             progress(len(bank.problems) - len(missing) + start + len(chunk), len(bank.problems))
-    judged = (JudgedProblem(each, report) for each, report in zip(bank, found, strict=True) if report is not None)
-    return JudgedBank(bank, rules, tuple(judged))
+    problems = (JudgedProblem(each, report) for each, report in zip(bank, reports, strict=True) if report is not None)
+    return JudgedBank(bank, rules, tuple(problems))
 
 
-def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+def _judge_chunk(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     reports: dict[int, ProblemReport] = {}
     for _ in range(_TRIES):
         left = [position for position in range(len(banks)) if position not in reports]
-        found = zip(left, _tried([banks[position] for position in left], referee), strict=True)
-        reports |= {position: report for position, report in found if _is_known(report)}
+        new_reports = zip(left, _judge_once([banks[position] for position in left], referee), strict=True)
+        reports |= {position: report for position, report in new_reports if _is_known(report)}
     failed = [bank.problem.id for position, bank in enumerate(banks) if position not in reports]
     if failed:
         raise SandboxError(f"the sandbox failed {_TRIES} times on the bank of {', '.join(failed)}")
     return [reports[position] for position in range(len(banks))]
 
 
-def _tried(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+def _judge_once(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     """Return one report per problem: every program with every suite, each pair as a separate round."""
-    trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
+    trees = [Tree(bank.problem, len(bank.programs), len(bank.suites), SuitesPer.PROBLEM) for bank in banks]
     rounds = referee.open(trees)
-    rounds.submit_programs([entry.reply for each in banks for entry in each.programs])
-    rounds.submit_suites([entry.reply for each in banks for entry in each.suites])
-    return [replace(judged.report, shares_suites=False) for judged in rounds.results() if judged.report is not None]
+    rounds.submit_programs([entry.reply for bank in banks for entry in bank.programs])
+    rounds.submit_suites([entry.reply for bank in banks for entry in bank.suites])
+    return [replace(tree.report, shares_suites=False) for tree in rounds.results() if tree.report is not None]
 
 
 def _is_known(report: ProblemReport) -> bool:

@@ -49,7 +49,7 @@ def call_cases(entry_point: str, arguments: object, answers: object, what: str) 
     ]
 
 
-def unwrapped(answers: object) -> object:
+def unwrap_answers(answers: object) -> object:
     """Return the answers of APPS and TACO, which some of their sources store as lists of one item each."""
     if isinstance(answers, list) and all(isinstance(answer, list) and len(answer) == 1 for answer in answers):
         return [answer[0] for answer in answers]

@@ -27,7 +27,7 @@ from codea1_env.problems.columns import (
     sub_row,
     text,
 )
-from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
+from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrap_answers
 from codea1_env.problems.packed_text import packed_text
 from codea1_env.problems.problem import GoldenCase, Problem, Refusal
 from codea1_env.problems.python_source import require_definition, with_starter_code
@@ -41,7 +41,7 @@ _MOST_PROGRAMS = 64  # solutions that are tried
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a problem comes from."""
+    """The origin of a problem."""
 
     id: str
     source: str
@@ -50,7 +50,7 @@ class _Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """How programs are called."""
+    """The way in which programs are called."""
 
     function: str = ""
     """The function or method that tests call; empty for a program on standard input."""
@@ -159,7 +159,7 @@ def _input_output_problem(row: Row, origin: _Origin) -> Problem:
     if row.get("solutions") in (None, ""):
         raise no_solution("column 'solutions' is empty")
     programs = items_of(json_value(row, "solutions"), "column 'solutions'")
-    texts = (checked_text(each, "an item of 'solutions'") for each in programs)
+    texts = (checked_text(program, "an item of 'solutions'") for program in programs)
     tests = json_value(row, "input_output")
     if not isinstance(tests, Mapping):
         raise _wrong(what, tests, 'an object such as {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
@@ -168,7 +168,7 @@ def _input_output_problem(row: Row, origin: _Origin) -> Problem:
     solved = _first_solution(texts, called)
     inputs, outputs = tests.get("inputs"), tests.get("outputs")
     if function:
-        golden = call_cases(solved.entry_point, inputs, unwrapped(outputs), what)
+        golden = call_cases(solved.entry_point, inputs, unwrap_answers(outputs), what)
     else:
         golden = printed_cases(inputs, outputs, what)
     return _problem(origin, statement, solved, golden, golden[:_N_EXAMPLES], called)
@@ -258,8 +258,10 @@ def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called
     if not called.function:
         return printed_cases(inputs, outputs, "the tests")
     arguments = [[parsed_json(line, "an input line") for line in given.split("\n") if line.strip()] for given in inputs]
-    return call_cases(solved.entry_point, arguments, [parsed_json(each, "an output") for each in outputs], "the tests")
+    return call_cases(
+        solved.entry_point, arguments, [parsed_json(output, "an output") for output in outputs], "the tests"
+    )
 
 
-def _wrong(what: str, found: object, expected: str) -> BrokenInput:
-    return BrokenInput(f"{what} must be {expected}, got {type(found).__name__}")
+def _wrong(what: str, value: object, expected: str) -> BrokenInput:
+    return BrokenInput(f"{what} must be {expected}, got {type(value).__name__}")

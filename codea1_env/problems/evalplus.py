@@ -18,7 +18,7 @@ from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, text
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import GoldenHarness, Problem
-from codea1_env.problems.python_source import before_function, imports_of, joined, whole_solution
+from codea1_env.problems.python_source import before_function, imports_of, join_sources, whole_solution
 
 _LICENCES = {"HumanEval": "MIT AND Apache-2.0", "Mbpp": "CC-BY-4.0 AND Apache-2.0"}
 
@@ -126,7 +126,7 @@ def problem_from_row(row: Row) -> Problem:
         statement=prompt,
         entry_point=entry_point,
         solution=solution,
-        golden=(GoldenHarness(joined(before_function(prompt, entry_point), harness)),),
+        golden=(GoldenHarness(join_sources(before_function(prompt, entry_point), harness)),),
         imports=imports_of(prompt),
         examples=find_examples(prompt, entry_point),
         source="EvalPlus",
@@ -170,8 +170,8 @@ def restore_types(task_id: str, inputs: list[list[Any]]) -> list[list[Any]]:
         raise BrokenInput(f"an input of {task_id} does not have the shape that EvalPlus gives it: {error}") from error
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value
 
 
 _TABLE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
@@ -191,7 +191,7 @@ _TABLE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
     "278": lambda given: [tuple(tuple(item) if isinstance(item, list) else item for item in given[0])],
     "722": lambda given: [{key: tuple(value) for key, value in given[0].items()}, *given[1:]],
     "252": lambda given: [complex(given[0])],
-    "580 615 791": lambda given: list(map(_frozen, given)),
+    "580 615 791": lambda given: list(map(_to_tuples, given)),
 }
 """By the numbers of problems, how the arguments of a call are restored."""
 _RESTORED = {number: restore for numbers, restore in _TABLE.items() for number in numbers.split()}

@@ -45,8 +45,8 @@ _MISTAKEN = frozenset(
 def find_examples(statement: str, entry_point: str) -> tuple[str, ...]:
     """Return the examples as asserts of one line each, in order, without duplicates."""
     lines = [line.rstrip().removesuffix('"""').removesuffix("'''") for line in statement.splitlines()]
-    found = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
-    return tuple(example for example in found if example not in _MISTAKEN)
+    examples = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
+    return tuple(example for example in examples if example not in _MISTAKEN)
 
 
 def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> Iterator[str]:
@@ -55,28 +55,28 @@ def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
         following = lines[position + 1 : position + _MOST_LINES]
         try:
             if line.lstrip().startswith(">>>"):
-                found = _prompted(line.lstrip()[3:], following, entry_point, known)
+                example = _read_prompt(line.lstrip()[3:], following, entry_point, known)
             elif re.match(r"\s*assert\b", line):
-                found = _asserted([line.strip(), *following], entry_point, known)
+                example = _read_assert([line.strip(), *following], entry_point, known)
             else:
                 lead = stated.match(line)
-                found = _stated([line[lead.end() :], *following], entry_point) if lead else None
+                example = _read_call_line([line[lead.end() :], *following], entry_point) if lead else None
         except BrokenInput:
             continue  # nested too deeply to be unparsed
-        if found:
-            yield found
+        if example:
+            yield example
 
 
-def _prompted(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+def _read_prompt(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
     """Read a doctest prompt: the value is in the same line after `==`, or in the lines below."""
     n_more = next((i for i, line in enumerate(following) if not line.lstrip().startswith("...")), len(following))
     source = "\n".join([source.strip(), *(line.lstrip()[3:] for line in following[:n_more])])
     if source.startswith("assert"):
-        return _asserted([source], entry_point, known)
-    shown = expression(source)
-    if shown is None or not _calls(shown, entry_point, known):
+        return _read_assert([source], entry_point, known)
+    code = expression(source)
+    if code is None or not _calls(code, entry_point, known):
         return None
-    match shown:
+    match code:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             return _assert(left, right if literal(right) else None)
         case ast.Compare():
@@ -87,11 +87,11 @@ def _prompted(source: str, following: Sequence[str], entry_point: str, known: fr
             break
         want.append(line.strip())
     if not want:  # a prompt shows nothing for None; after anything but a plain call it is an error of the statement
-        return f"assert {unparse(shown)} == None" if _is_plain_call(shown, entry_point) else None
-    return _assert(shown, _value("\n".join(want)))
+        return f"assert {unparse(code)} == None" if _is_plain_call(code, entry_point) else None
+    return _assert(code, _value("\n".join(want)))
 
 
-def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+def _read_assert(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
     for n_lines in range(1, len(lines) + 1):
         try:
             tree = parse("\n".join(lines[:n_lines]), "")
@@ -104,7 +104,7 @@ def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
     return None
 
 
-def _stated(lines: Sequence[str], entry_point: str) -> str | None:
+def _read_call_line(lines: Sequence[str], entry_point: str) -> str | None:
     """Read a line that begins with the call: `f(1) == 2`, `f(1) => 2`, `f(1) should return 2.`"""
     whole = "\n".join(lines)[:_MOST_CHARACTERS]
     for bracket in re.finditer(r"\)", whole):

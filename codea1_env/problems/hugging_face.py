@@ -33,23 +33,23 @@ def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, s
     name = str(path_or_id)
     try:
         local = Path(name).is_dir() and is_saved_dataset(Path(name))
-        found = datasets.load_from_disk(name) if local else datasets.load_dataset(name)
+        dataset = datasets.load_from_disk(name) if local else datasets.load_dataset(name)
     except Exception as error:  # its reader of names and files raises anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise BrokenInput(f"dataset {name!r} cannot be loaded: {reason}") from error
-    chosen = _split(name, found, split)
+    chosen = _split(name, dataset, split)
     rows = (FoundRow(f"{name} row {number}", row) for number, row in enumerate(chosen, start=1))
     return read_rows(name, rows, strict=strict)
 
 
-def _split(name: str, found: Any, split: str | None) -> Any:
-    if not isinstance(found, dict):
-        if split is not None and str(found.split) != split:
+def _split(name: str, dataset: Any, split: str | None) -> Any:
+    if not isinstance(dataset, dict):
+        if split is not None and str(dataset.split) != split:
             raise UserError(f"dataset {name!r} was saved without splits; leave out {split!r}")
-        return found
-    if split is None and len(found) == 1:
-        return next(iter(found.values()))
-    if split not in found:
+        return dataset
+    if split is None and len(dataset) == 1:
+        return next(iter(dataset.values()))
+    if split not in dataset:
         reason = "name one of its splits" if split is None else f"there is no split {split!r}"
-        raise UserError(f"dataset {name!r}: {reason}: {', '.join(found)}")
-    return found[split]
+        raise UserError(f"dataset {name!r}: {reason}: {', '.join(dataset)}")
+    return dataset[split]

@@ -8,7 +8,7 @@ from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, identifier, optional_text, text
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import Problem, Refusal
-from codea1_env.problems.python_source import declared, functions_of, imports_of, parse, require_definition
+from codea1_env.problems.python_source import functions_of, imports_of, parse, require_definition, with_declaration
 from codea1_env.problems.refusals import RefusedRow, playable_statement, solution_text
 from codea1_env.problems.snippets import read_test, solution_names, tested_function
 
@@ -34,7 +34,7 @@ def problem_from_row(row: Row) -> Problem:
     tree = parse(solution, "column 'solution'")
     entry_point = _entry_point(tree, parse(test, f"column {column!r}"))
     require_definition(solution, entry_point, "column 'solution'")
-    statement = declared(question, tree, entry_point)
+    statement = with_declaration(question, tree, entry_point)
     return Problem(
         id=identifier(row, "question_id"),
         statement=statement,

@@ -69,7 +69,7 @@ class FoundRow:
     fault: str = ""
 
 
-def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemSet:
+def read_rows(name: str, rows: Iterable[FoundRow], *, strict: bool) -> ProblemSet:
     """Return the problems of all rows; a row that cannot be read is skipped with its reason.
 
     Raises:
@@ -79,7 +79,7 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
     problems: list[Problem] = []
     skipped: list[SkippedRow] = []
     notes: Counter[str] = Counter()
-    for item in found:
+    for item in rows:
         try:
             problem, of_row = _read(item)
             if problem.id in places:
@@ -109,8 +109,8 @@ def read_row(row: Row) -> Problem:
     plain = row.row if isinstance(row, NotedRow) else row  # whose columns do not count as read
     columns = {column for column, value in plain.items() if value is not None and value != ""}
     # Published data sets contain rows in which a required column is empty; their layout says what they lack.
-    for found in (columns, row.keys()):
-        fitting = [layout for layout in LAYOUTS if layout.columns <= found]
+    for names in (columns, row.keys()):
+        fitting = [layout for layout in LAYOUTS if layout.columns <= names]
         if fitting:
             layout = max(fitting, key=lambda each: len(each.columns))
             return replace(with_known_imports(layout.read(row)), answers=own_rows.answer_rules(row))

@@ -14,7 +14,7 @@ from codea1_env.problems.columns import Row, identifier, json_value, optional_te
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import (
     expression,
-    joined,
+    join_sources,
     literal,
     require_definition,
     unparse,
@@ -53,7 +53,7 @@ def problem_from_row(row: Row) -> Problem:
         statement=with_starter_code(description, starter_code),
         entry_point=entry_point,
         solution=solution,
-        golden=read_test(joined(before, text(row, "test")), "", entry_point),
+        golden=read_test(join_sources(before, text(row, "test")), "", entry_point),
         imports=before,
         examples=tuple(dict.fromkeys(_examples(description, entry_point))),
         source="LeetCodeDataset",
@@ -63,10 +63,10 @@ def problem_from_row(row: Row) -> Problem:
 
 
 def _examples(description: str, entry_point: str) -> Iterator[str]:
-    for found in _EXAMPLE.finditer(description):
-        call = expression(f"{entry_point}({found['given'].strip()})")
-        shown = found["value"].strip()
-        value = expression(_WORDS.get(shown, shown))
+    for match in _EXAMPLE.finditer(description):
+        call = expression(f"{entry_point}({match['given'].strip()})")
+        printed = match["value"].strip()
+        value = expression(_WORDS.get(printed, printed))
         if not isinstance(call, ast.Call) or call.args or value is None:
             continue
         if all(map(literal, (value, *(keyword.value for keyword in call.keywords)))):

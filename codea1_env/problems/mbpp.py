@@ -8,7 +8,7 @@ from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, identifier, optional_text, texts_of
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import GoldenTest, Problem, Refusal
-from codea1_env.problems.python_source import imports_of, joined, parse, require_definition
+from codea1_env.problems.python_source import imports_of, join_sources, parse, require_definition
 from codea1_env.problems.refusals import RefusedRow, playable_statement, solution_text
 from codea1_env.problems.snippets import read_test, tested_function
 
@@ -55,7 +55,7 @@ def _problem(row: Row, column: str, setup: str) -> Problem:
     statement = f"{playable_statement(row, column).rstrip()}\n\n{tests[0].strip()}\n"
     golden: list[GoldenTest] = []
     for number, test in enumerate(tests, start=1):
-        golden.extend(read_test(joined(setup, test), "", entry_point, f"test {number}"))
+        golden.extend(read_test(join_sources(setup, test), "", entry_point, f"test {number}"))
     return Problem(
         id=f"Mbpp/{identifier(row, 'task_id')}",
         statement=statement,

@@ -74,7 +74,7 @@ def problem_from_row(row: Row) -> Problem:
     entry_point = optional_text(row, "entry_point") or RUN if programs.scripts else text(row, "entry_point")
     solution = text(row, "solution")
     require_definition(solution, "" if programs.scripts else entry_point, "column 'solution'")
-    calls = _made(CallForms, sub_row(row, "calls"), "column 'calls'")
+    calls = _make(CallForms, sub_row(row, "calls"), "column 'calls'")
     return Problem(
         id=text(row, "id"),
         statement=text(row, "statement"),
@@ -116,21 +116,21 @@ def answer_rules(row: Row) -> AnswerRules:
         BrokenInput: the column holds something else.
     """
     column = sub_row(row, "answers")
-    rules = _made(AnswerRules, column, "column 'answers'") if column else EQUAL_ANSWERS
+    rules = _make(AnswerRules, column, "column 'answers'") if column else EQUAL_ANSWERS
     if checked_text(rules.checker, "the checker of column 'answers'"):
         require_definition(rules.checker, CHECK, "the checker of column 'answers'", owner="the checker")
     return rules
 
 
-def _made(kind: type[_T], row: Row, what: str) -> _T:
+def _make(kind: type[_T], row: Row, what: str) -> _T:
     """Return a dataclass made of a column's named fields; null stands for the default."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # its callers give dataclasses
-    given = {name: value for name, value in row.items() if value is not None}
-    for name in given:
+    settings = {name: value for name, value in row.items() if value is not None}
+    for name in settings:
         if name not in names:
             raise BrokenInput(f"{what}: {UnknownName.of('field', str(name), names)}")
     try:
-        return kind(**given)
+        return kind(**settings)
     except UserError as error:
         raise BrokenInput(f"{what}: {error}") from error
 
@@ -167,9 +167,9 @@ def _golden(item: object, what: str, entry_point: str, programs: Programs, calls
 def _expression(value: object, what: str) -> str:
     if isinstance(value, int | float | list | dict):
         raise BrokenInput(f"{what} must be text, got {type(value).__name__}; as text it is {json.dumps(repr(value))}")
-    found = checked_text(value, what)
-    require_expression(found, what)
-    return found
+    source = checked_text(value, what)
+    require_expression(source, what)
+    return source
 
 
 def _wrong_program(item: object) -> WrongProgram:

@@ -56,7 +56,7 @@ def unparse(node: ast.AST) -> str:
         raise BrokenInput("it is nested too deeply") from error
 
 
-def joined(*sources: str) -> str:
+def join_sources(*sources: str) -> str:
     """Return one program made of several; their imports from `__future__` come first."""
     futures = dict.fromkeys(line.strip() for source in sources for line in _FUTURE.findall(source))
     return "\n".join([*futures, *(_FUTURE.sub("", source).rstrip() for source in sources)]).lstrip() + "\n"
@@ -131,15 +131,15 @@ def _binds(tree: ast.Module, name: str) -> bool:
     """Return whether running the module could define `name` (by def, class, import or assignment at any depth)."""
     for node in ast.walk(tree):
         match node:
-            case ast.FunctionDef(name=found) | ast.ClassDef(name=found) | ast.AsyncFunctionDef(name=found):
+            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) | ast.AsyncFunctionDef(name=bound):
                 pass
-            case ast.Name(id=found, ctx=ast.Store()):
+            case ast.Name(id=bound, ctx=ast.Store()):
                 pass
             case ast.alias(name=original, asname=renamed):
-                found = renamed or original
+                bound = renamed or original
             case _:
                 continue
-        if found == name:
+        if bound == name:
             return True
     return False
 
@@ -149,13 +149,13 @@ def functions_of(tree: ast.Module) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
-def declared(statement: str, solution: ast.Module, name: str) -> str:
+def with_declaration(statement: str, solution: ast.Module, name: str) -> str:
     """Return a statement that names the function: its declaration is added if the statement shows neither a call nor
     the quoted name."""
     if re.search(rf"\b{re.escape(name)}\s*\(|[`'\"*]{re.escape(name)}[`'\"*]", statement):
         return statement
-    found = (node for node in solution.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    lines = [_declaration(node) for node in found]
+    functions = (node for node in solution.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    lines = [_declaration(node) for node in functions]
     return "\n\n".join([statement.rstrip(), *lines]) + "\n"
 
 

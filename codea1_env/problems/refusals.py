@@ -73,8 +73,8 @@ def playable_statement(row: Row, column: str) -> str:
     statement = text(row, column)
     for refusal, because, sign in _SIGNS:
         is_stated = refusal is Refusal.SEVERAL_ANSWERS and bool(row.get("answers"))
-        if not is_stated and (found := sign.search(statement)):
-            raise RefusedRow(refusal, f"column {column!r} {because} ({' '.join(found.group().split())!r})")
+        if not is_stated and (match := sign.search(statement)):
+            raise RefusedRow(refusal, f"column {column!r} {because} ({' '.join(match.group().split())!r})")
     return statement
 
 
@@ -84,10 +84,10 @@ def refuse_objects(starter_code: str) -> None:
     Raises:
         RefusedRow: it does.
     """
-    if found := _OBJECTS.search(starter_code):
+    if match := _OBJECTS.search(starter_code):
         raise RefusedRow(
             Refusal.OBJECTS,
-            f"column 'starter_code' names the class {found.group()}, whose objects cannot be sent between processes",
+            f"column 'starter_code' names the class {match.group()}, whose objects cannot be sent between processes",
         )
 
 

@@ -20,7 +20,7 @@ from codea1_env.problems.python_source import (
     calls_of,
     functions_of,
     imports_of,
-    joined,
+    join_sources,
     literal,
     parse,
     unparse,
@@ -49,9 +49,9 @@ def read_snippet(
     body = [node for node in tree.body if not _is_left_out(node, entry_point)]
     tests = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
     cases = [_case(snippet, node, entry_point, functions=functions) for node in tests]
-    found = tuple(case for case in cases if case is not None)
-    if found and len(found) == len(cases):
-        return found
+    golden = tuple(case for case in cases if case is not None)
+    if golden and len(golden) == len(cases):
+        return golden
     return (GoldenHarness(_check_function(tree, body, entry_point, what)),)
 
 
@@ -68,7 +68,7 @@ def read_test(
     golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
     return tuple(
-        GoldenHarness(joined(before, one.source)) if before and isinstance(one, GoldenHarness) else one
+        GoldenHarness(join_sources(before, one.source)) if before and isinstance(one, GoldenHarness) else one
         for one in golden
     )
 
@@ -92,12 +92,14 @@ def with_known_imports(problem: Problem) -> Problem:
 
 def _importing(test: GoldenTest, known: Mapping[str, str]) -> GoldenTest:
     if isinstance(test, GoldenHarness):
-        return GoldenHarness(joined(*lines, test.source)) if (lines := _used(test.source, known)) else test
-    lines = _used("\n".join((*test.imports, test.expression, test.expected)), known)
+        return (
+            GoldenHarness(join_sources(*lines, test.source)) if (lines := _needed_lines(test.source, known)) else test
+        )
+    lines = _needed_lines("\n".join((*test.imports, test.expression, test.expected)), known)
     return replace(test, imports=(*test.imports, *lines)) if lines else test
 
 
-def _used(source: str, known: Mapping[str, str]) -> list[str]:
+def _needed_lines(source: str, known: Mapping[str, str]) -> list[str]:
     used = free_names(source) & known.keys() if any(name in source for name in known) else set()
     return [known[name] for name in sorted(used)]
 

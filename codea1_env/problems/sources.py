@@ -104,18 +104,18 @@ def _from_plugin(name: str, options: str = "") -> ProblemSet:
     return _as_set(target, name)
 
 
-def _as_set(found: object, name: str) -> ProblemSet:
-    if not isinstance(found, Iterable):
-        raise UserError(f"{name}: {type(found).__name__} is not a set of problems")
-    if not isinstance(found, ProblemSet):
-        found = ProblemSet(name, plugins.result_of(name, tuple, _only_problems(name, found)))
-    if not found:
-        raise UserError(f"{found.name}: it contains no problems")
-    return found
+def _as_set(problems: object, name: str) -> ProblemSet:
+    if not isinstance(problems, Iterable):
+        raise UserError(f"{name}: {type(problems).__name__} is not a set of problems")
+    if not isinstance(problems, ProblemSet):
+        problems = ProblemSet(name, plugins.result_of(name, tuple, _only_problems(name, problems)))
+    if not problems:
+        raise UserError(f"{problems.name}: it contains no problems")
+    return problems
 
 
-def _only_problems(name: str, found: Iterable[object]) -> Iterator[Problem]:
-    for problem in found:
+def _only_problems(name: str, problems: Iterable[object]) -> Iterator[Problem]:
+    for problem in problems:
         if not isinstance(problem, Problem):
             raise UserError(f"{name}: {type(problem).__name__} is not a problem")
         yield problem

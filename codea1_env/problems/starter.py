@@ -42,8 +42,8 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
     if part not in PARTS:
         raise UnknownName.of("part of starter", part, PARTS)
     folder = files("codea1_env.problems").joinpath("starter_data", PARTS[part])
-    found = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
-    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in found.items()}
+    paths = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
+    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in paths.items()}
     names = sorted(tables, key=lambda name: (DIFFICULTIES.index(tables[name]["difficulty"]), name))
     prefix = "starter" if part == FUNCTIONS else f"starter:{part}"
     return ProblemSet(prefix, tuple(_problem(f"{prefix}/{name}", tables[name]) for name in names))
@@ -52,17 +52,17 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
 def _problem(problem_id: str, table: Mapping[str, Any]) -> Problem:
     fields = {name: value for name, value in table.items() if name not in ("difficulty", "topics", "examples")}
     described = {"id": problem_id, "source": "codea1-env", "licence": "Apache-2.0"}
-    return problem_from_row(fields | described | _stated(table))
+    return problem_from_row(fields | described | _example_fields(table))
 
 
-def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
+def _example_fields(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that the examples give."""
     statement, samples = table["statement"], table.get("examples")
     if samples is None:
         return {"examples": list(_examples(statement))}
-    shown = "".join(f"\nInput:\n{each['input']}\nOutput:\n{each['output']}" for each in samples)
+    text = "".join(f"\nInput:\n{each['input']}\nOutput:\n{each['output']}" for each in samples)
     asserts = [f"assert {RUN}({each['input']!r}) == {each['output']!r}" for each in samples]
-    return {"kind": "stdin", "statement": statement + shown, "examples": asserts}
+    return {"kind": "stdin", "statement": statement + text, "examples": asserts}
 
 
 def _examples(statement: str) -> Iterator[str]:

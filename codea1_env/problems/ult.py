@@ -6,7 +6,7 @@ from codea1_env.problems.assumed_imports import assumed_imports
 from codea1_env.problems.columns import Row, identifier, text
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.python_source import declared, parse, require_definition
+from codea1_env.problems.python_source import parse, require_definition, with_declaration
 from codea1_env.problems.refusals import playable_statement, solution_text
 
 
@@ -22,7 +22,7 @@ def problem_from_row(row: Row) -> Problem:
     """
     code, entry_point = solution_text(row, "code"), text(row, "func_name")
     require_definition(code, entry_point, "column 'code'")
-    statement = declared(playable_statement(row, "prompt"), parse(code, "column 'code'"), entry_point)
+    statement = with_declaration(playable_statement(row, "prompt"), parse(code, "column 'code'"), entry_point)
     return Problem(
         id=f"ULT/{identifier(row, 'task_id')}",
         statement=statement,

@@ -108,9 +108,9 @@ class Guard:
             if host is None or not is_loopback(host[1] or host[2]):
                 raise Refused(HTTPStatus.FORBIDDEN, "without a token, Host must be localhost or a loopback address")
             return
-        given = headers.get(b"authorization", b"")
+        authorization = headers.get(b"authorization", b"")
         is_open = (scope["method"], scope["path"]) == _OPEN
-        if not is_open and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+        if not is_open and not hmac.compare_digest(authorization, f"Bearer {self._token}".encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: send Authorization: Bearer TOKEN")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
@@ -130,7 +130,7 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives the whole body first, then what comes."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replayed() -> Message:
+    async def replay() -> Message:
         return first.pop() if first else await receive()
 
-    return replayed
+    return replay

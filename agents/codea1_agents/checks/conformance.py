@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
 from codea1_agents.play.named_agent import is_text, no_text
-from codea1_agents.play.own_code import described
+from codea1_agents.play.own_code import describe_failure
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
-from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, done_within, too_late
+from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, too_late, wait_until_done
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.rounds.referee import Referee
@@ -166,7 +166,7 @@ class _AgentTests:
         except _Fault as fault:
             result, detail = Conformance.FAILED, str(fault)
         except (Exception, SystemExit) as error:  # noqa: BLE001  agents are anyone's code and may raise anything
-            text = str(error) if isinstance(error, CodeA1Error) else described(error)
+            text = str(error) if isinstance(error, CodeA1Error) else describe_failure(error)
             result, detail = Conformance.FAILED, f"raises {text}"
             traceback_text = "".join(traceback.format_exception(error))
         return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, traceback_text)
@@ -175,7 +175,7 @@ class _AgentTests:
         if self._limit_s is None:
             return function(*arguments)
         done = self._thread.submit(function, *arguments)
-        if not done_within(done, n_replies * self._limit_s):
+        if not wait_until_done(done, n_replies * self._limit_s):
             self._gave_up = True
             raise too_late("the agent", self._limit_s)
         return done.result()

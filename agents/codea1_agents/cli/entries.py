@@ -30,7 +30,7 @@ PLAY, TRAIN, MEASURE, LOOK, CHECK = "Play", "Train", "Measure", "Look", "Check a
 
 
 _KINDS = {str: "TEXT", Path: "PATH", int: "INTEGER", float: "FLOAT"}
-"""What the help calls the types of options."""
+"""Names of the types of options in the help."""
 
 
 class PlainFlags:
@@ -125,13 +125,13 @@ def _add(app: typer.Typer, name: str, command: str) -> None:
     body: Callable[[Any], None] = resolve_name(command)
     options: type[Any] = get_type_hints(body)["options"]
 
-    def run(**given: Any) -> None:
-        for name, value in given.items():
+    def run(**values: Any) -> None:
+        for name, value in values.items():
             if isinstance(value, float) and not isfinite(value):
                 from codea1_env.errors import UserError  # noqa: PLC0415  slow to import for the first help
 
                 raise UserError(f"--{name.replace('_', '-')} must be a finite number, got {value}")
-        body(options(**given))
+        body(options(**values))
 
     known = inspect.signature(options).parameters
     hints = {
@@ -152,13 +152,13 @@ def _as_shown(name: str, annotation: Any, default: object) -> Any:
     declared = next((each for each in about if isinstance(each, ParameterInfo)), None)
     if declared is None:
         return annotation
-    shown = copy(declared)  # declarations are shared by commands
-    types = [kind, *get_args(kind), *(part for each in get_args(kind) for part in get_args(each))]
+    option = copy(declared)  # declarations are shared by commands
+    types = [kind, *get_args(kind), *(part for argument in get_args(kind) for part in get_args(argument))]
     called = next((word for each, word in _KINDS.items() if each in types), None)
-    shown.metavar = shown.metavar or (called if isinstance(shown, OptionInfo) else name.upper())
-    told, shown.show_default = shown.show_default, False
-    if told is True and default is not False and default not in (None, "", inspect.Parameter.empty):
-        told = "yes" if default is True else f"{default:g}" if isinstance(default, float) else str(default)
-    if isinstance(told, str):
-        shown.help = f"{shown.help or ''} [dim]\\[default: {told}][/dim]".lstrip()
-    return Annotated[kind, shown]
+    option.metavar = option.metavar or (called if isinstance(option, OptionInfo) else name.upper())
+    text, option.show_default = option.show_default, False
+    if text is True and default is not False and default not in (None, "", inspect.Parameter.empty):
+        text = "yes" if default is True else f"{default:g}" if isinstance(default, float) else str(default)
+    if isinstance(text, str):
+        option.help = f"{option.help or ''} [dim]\\[default: {text}][/dim]".lstrip()
+    return Annotated[kind, option]

@@ -1,4 +1,4 @@
-"""What the evaluation commands share: problems, agents, stored records, and what happens on Ctrl-C."""
+"""The session that the evaluation commands share: problems, agents, stored records, and the reaction to Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typer import Option
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_document, show_next_line
-from codea1_agents.cli.options import Problems, SessionOptions, output, retyped
+from codea1_agents.cli.options import Problems, SessionOptions, command_line, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.models.completions import Usage
@@ -62,7 +62,7 @@ class EvalSession:
     stack: ExitStack
     agents: list[NamedAgent] = field(default_factory=list)
     gguf: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What models of agents were converted from, as `sources_of`."""
+    """The sources from which models of agents were converted, as `sources_of`."""
 
     def agent(self, spec: str, role: Role, *, called: str = "") -> NamedAgent:
         """Return the agent of that name; the session closes it.
@@ -89,23 +89,23 @@ class EvalSession:
         asked = next(filter(None, (agent.asked for agent in self.agents)), None)
         return asked or (self.sandbox.oldest() if isinstance(self.sandbox, LocalSandbox) else None)
 
-    def written(self, begun: float) -> str:
+    def usage_since(self, begun: float) -> str:
         """Return what models have written since a time (`time.monotonic`); empty without a reply of one."""
         usages = [each for agent in self.agents if isinstance(each := getattr(agent.inner, "usage", None), Usage)]
-        n, tokens = sum(each.completions for each in usages), sum(each.completion_tokens for each in usages)
+        n, tokens = sum(usage.completions for usage in usages), sum(usage.completion_tokens for usage in usages)
         speed = f"{tokens / (time.monotonic() - begun):.0f} tokens/s"
         return f"{n} replies, {sum(each.cut for each in usages)} cut, {speed}" if n else ""
 
-    def tested(self, what: str) -> list[Problem]:
+    def problems_with_tests(self, what: str) -> list[Problem]:
         """Return the problems that have golden tests.
 
         Raises:
             UserError: no problem has any, so `what` cannot be judged.
         """
-        found = [problem for problem in self.problems if problem.golden]
-        if not found:
+        problems = [problem for problem in self.problems if problem.golden]
+        if not problems:
             raise UserError(f"{self.options.problems}: no problem has golden tests that could judge {what}")
-        return found
+        return problems
 
     def settings(self, kind: str, **options: Any) -> dict[str, Any]:
         """Return the settings that decide the records of an evaluation."""
@@ -190,7 +190,7 @@ class RecordKeeper(Generic[_R]):
         try:
             with Progress("evaluating", total, page, done=len(self._records)) as progress:
                 progress.running = self._session.running
-                progress.facts = partial(self._session.written, time.monotonic())
+                progress.facts = partial(self._session.usage_since, time.monotonic())
                 for batch in batches:
                     self._add(batch)
                     progress.reach(len(self._records), total)
@@ -222,12 +222,12 @@ class RecordKeeper(Generic[_R]):
         while out.exists():
             out = out.with_name(f"{out.name}-2")
         if folder is None:
-            return retyped(f"codea1 eval {kind}", self._session.options, out=out)
+            return command_line(f"codea1 eval {kind}", self._session.options, out=out)
         agent = next(name for name in _YARDSTICKS[kind] if name != self._settings["agent"])
         kept = {**self._settings, **self._settings.get("task", {})}  # what a file of generations has decided
         mode = "suite" if kept.get("mode") == "suite" else ""
         changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": mode}
-        same = retyped(f"codea1 eval {kind}", self._session.options, out=out, agent=agent, **changes)
+        same = command_line(f"codea1 eval {kind}", self._session.options, out=out, agent=agent, **changes)
         return f"{same} && {shlex.join(['codea1', 'eval', 'compare', str(out), str(folder)])}"
 
     def _finish(self, figures: Mapping[str, Any]) -> None:

@@ -37,16 +37,16 @@ def output(about: str, *names: str, is_file: bool = False, **settings: Any) -> A
     A place that cannot be written is refused before any work.
     """
     names = names or ("--out", "-o")
-    return Option(*names, help=about, callback=_checked(require_file if is_file else require_folder), **settings)
+    return Option(*names, help=about, callback=_path_callback(require_file if is_file else require_folder), **settings)
 
 
-def _checked(require: Callable[[Path], None]) -> Callable[[Context, Path | None], Path | None]:
-    def given(context: Context, path: Path | None) -> Path | None:
+def _path_callback(require: Callable[[Path], None]) -> Callable[[Context, Path | None], Path | None]:
+    def check(context: Context, path: Path | None) -> Path | None:
         if path is not None and not context.resilient_parsing:  # in which a shell completes words
             require(path)
         return path
 
-    return given
+    return check
 
 
 def problem_source(about: str = "Problem source: a name or a path.", **settings: Any) -> Any:
@@ -111,7 +111,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise UserError if a file to write is one to read."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         outputs = {os.path.realpath(path) for name in ("out", "save") if (path := values.pop(name, None))}
         if not outputs:
             return
@@ -131,7 +131,7 @@ class SessionOptions(Options):
     quiet: NoProgress = False
 
 
-def retyped(command: str, options: Options, **changes: object) -> str:
+def command_line(command: str, options: Options, **changes: object) -> str:
     """Return the command line that gives a command these options, with some of them changed; defaults are left out."""
     words, hints = command.split(), get_type_hints(type(options), include_extras=True)
     for each in fields(options):
@@ -166,5 +166,5 @@ def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int 
 
 def from_options(kind: type[_T], options: object, **others: Any) -> _T:
     """Return a `kind`, a dataclass: each field is in `others` or is the attribute of the same name of `options`."""
-    names = {each.name for each in fields(cast(Any, kind)) if hasattr(options, each.name)} - others.keys()
+    names = {field.name for field in fields(cast(Any, kind)) if hasattr(options, field.name)} - others.keys()
     return kind(**{name: getattr(options, name) for name in names}, **others)

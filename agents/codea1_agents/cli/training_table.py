@@ -133,7 +133,10 @@ class PlainLines(_StepWatcher):
         self._alarms = {name: self._alarms.get(name, 0) + 1 for name in alarms}
         parts += [f"{name} for {n} steps" for name, n in self._alarms.items() if n > 1]
         if "evaluation" in line:
-            parts += ["held out:", *(f"{name} {value}" for name, value in _held_out(line["evaluation"]).items())]
+            parts += [
+                "held out:",
+                *(f"{name} {value}" for name, value in _evaluation_texts(line["evaluation"]).items()),
+            ]
         for row in textwrap.wrap("  ".join(parts), _WIDEST, subsequent_indent="  ", break_on_hyphens=False):
             self.page.say(row)
         for name, sentence in alarms.items():
@@ -168,7 +171,7 @@ class LiveTable(_StepWatcher):
         self._live = Live(
             console=Console(stderr=True),
             refresh_per_second=1,
-            get_renderable=self.drawn,
+            get_renderable=self.render,
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -189,7 +192,7 @@ class LiveTable(_StepWatcher):
         self._phase = str(progress)
         self._live.refresh()
 
-    def drawn(self) -> RenderableType:
+    def render(self) -> RenderableType:
         """Return all that is shown."""
         return Group(self._bar.get_renderable(), Text(self._phase, style="dim"), *tables_of(self.lines))
 
@@ -230,7 +233,7 @@ def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], 
     """Return a table with a column per figure, and for each name the last step and the mean of the last ones."""
     rows = []
     for name in names:
-        figures = [_WRITES.get(found := figure.format(name), found) for _, figure in columns]
+        figures = [_WRITES.get(key := figure.format(name), key) for _, figure in columns]
         rows.append((name or "last step", *(_number(lines[-1]["figures"].get(each)) for each in figures)))
         last = lines[-_MEAN_OVER:]
         rows.append((f"  mean of {len(last)}", *(_number(_mean(last, each)) for each in figures)))
@@ -239,13 +242,13 @@ def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], 
 
 def _evaluations(first: Line, last: Line) -> Table:
     """Return a table of the first and the last evaluation; there may be only one."""
-    shown = [first, last] if last is not first else [last]
-    cells = [_held_out(line["evaluation"]) for line in shown]
-    rows = [(name, *(each.get(name, "-") for each in cells)) for name in cells[-1]]
-    return new_table(("held out", *(f"step {line['step']}" for line in shown)), rows, right=range(1, 3))
+    lines_shown = [first, last] if last is not first else [last]
+    cells = [_evaluation_texts(line["evaluation"]) for line in lines_shown]
+    rows = [(name, *(cell.get(name, "-") for cell in cells)) for name in cells[-1]]
+    return new_table(("held out", *(f"step {line['step']}" for line in lines_shown)), rows, right=range(1, 3))
 
 
-def _held_out(figures: Mapping[str, float]) -> dict[str, str]:
+def _evaluation_texts(figures: Mapping[str, float]) -> dict[str, str]:
     """Return the figures of an evaluation as text, with the interval of one that has an interval."""
     texts = {}
     for name, value in figures.items():

@@ -64,7 +64,7 @@ class EvaluationFolder(Closing, Generic[_R]):
         Raises:
             UserError: the disk is full or missing; records written before are safe.
         """
-        self._journal.append(b"".join(each.model_dump_json().encode() + b"\n" for each in records))
+        self._journal.append(b"".join(record.model_dump_json().encode() + b"\n" for record in records))
         self._journal.sync()
 
     def write_figures(self, figures: Mapping[str, Any]) -> None:
@@ -84,16 +84,16 @@ def stored_settings(path: Path) -> dict[str, Any]:
         BrokenInput: the folder is not an evaluation, or its settings cannot be read.
     """
     try:
-        found = json.loads((path / _SETTINGS).read_bytes())
+        settings = json.loads((path / _SETTINGS).read_bytes())
     except OSError as error:
         raise BrokenInput(
             f"{path}: not an evaluation that codea1 eval ... --out wrote ({error.strerror or error})"
         ) from error
     except ValueError as error:
         raise BrokenInput(f"{path / _SETTINGS}: not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise BrokenInput(f"{path / _SETTINGS}: not a JSON object")
-    return found
+    return settings
 
 
 def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
@@ -112,12 +112,14 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
 
 def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
     stored = stored_settings(path)
-    wanted = json.loads(_json(settings))
-    if judge_version_in(stored) != judge_version_in(wanted):
+    new_settings = json.loads(_json(settings))
+    if judge_version_in(stored) != judge_version_in(new_settings):
         require_this_judge(judge_version_in(stored), path, "begin a new evaluation")
-    differing = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
+    differing = sorted(
+        name for name in stored.keys() | new_settings.keys() if stored.get(name) != new_settings.get(name)
+    )
     if differing:
-        changes = "; ".join(f"{name} {stored.get(name)!r}, now {wanted.get(name)!r}" for name in differing)
+        changes = "; ".join(f"{name} {stored.get(name)!r}, now {new_settings.get(name)!r}" for name in differing)
         raise UserError(f"{path} has an evaluation with other settings: {changes}"[:500] + "; choose another folder")
 
 

@@ -16,7 +16,7 @@ USUAL_REPLY = 1024
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a model is."""
+    """Facts about a model."""
 
     architecture: str
     """Its class in transformers, such as `Qwen2ForCausalLM`."""
@@ -70,7 +70,7 @@ def model_facts(model: str) -> ModelFacts:
     dtype = str(getattr(config, "dtype", None) or torch.float32).removeprefix("torch.")
     return ModelFacts(
         architecture=type(empty).__name__,
-        n_parameters=sum(each.numel() for each in empty.parameters()),
+        n_parameters=sum(parameter.numel() for parameter in empty.parameters()),
         dtype=dtype,
         context=getattr(config.get_text_config(), "max_position_embeddings", None),
         has_template=chat.has_template,
@@ -85,8 +85,8 @@ def _generation_ends(place: str, chat: ChatFormat) -> tuple[str, ...]:
     from transformers import GenerationConfig  # noqa: PLC0415  heavy, and an extra
 
     try:
-        found = GenerationConfig.from_pretrained(place).eos_token_id
+        ends = GenerationConfig.from_pretrained(place).eos_token_id
     except OSError:  # a model without generation settings has none
         return ()
-    ids = [found] if isinstance(found, int) else list(found or ())
+    ids = [ends] if isinstance(ends, int) else list(ends or ())
     return tuple(map(str, chat.tokenizer.convert_ids_to_tokens(ids)))

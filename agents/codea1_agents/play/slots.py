@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from codea1_env.agent.threads import CallThread, awaited
+from codea1_env.agent.threads import CallThread, as_future_of_loop
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox import Closing, Guarantee, Job, JobReport, Sandbox
 
@@ -41,7 +41,7 @@ class SharedLock:
     async def __aenter__(self) -> None:
         taken = self._waiting.submit(self._lock.acquire)
         try:
-            await awaited(taken)
+            await as_future_of_loop(taken)
         except asyncio.CancelledError:
             taken.add_done_callback(self._give_back)
             raise
@@ -112,7 +112,7 @@ class EnvSlot:
 
     async def judge(self, function: Callable[..., _T], *arguments: object) -> _T:
         """Call a function of the environment in this slot's thread, while no other one reads replies or judges."""
-        return await awaited(self._thread.submit(self._locked, function, *arguments))
+        return await as_future_of_loop(self._thread.submit(self._call_with_lock, function, *arguments))
 
     def end(self) -> Future[None]:
         """Make all judging fail at its next call of the sandbox; return a future of the end of this slot's thread."""
@@ -120,8 +120,8 @@ class EnvSlot:
         self._sandbox.lock.end()
         return self._thread.end()
 
-    def _locked(self, function: Callable[..., _T], *arguments: object) -> _T:
+    def _call_with_lock(self, function: Callable[..., _T], *arguments: object) -> _T:
         with self._sandbox.lock:
-            found = function(*arguments)
+            value = function(*arguments)
         self.judging_s = self._sandbox.spent_s[threading.get_ident()]
-        return found
+        return value

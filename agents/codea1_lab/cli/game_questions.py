@@ -23,7 +23,7 @@ from codea1_env.errors import extra_needed
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_lab.cli.game import SourceOptions
-from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, strategies_of
 from codea1_lab.games.pictures import draw_curves
 from codea1_lab.games.questions import (
     BookStep,
@@ -123,9 +123,9 @@ class _Answers:
             for testers, recipe in _TESTERS.items():
                 bank = self.bank(rules, recipe)
                 for coder, chances in _coders(bank):
-                    found = validity_thresholds(bank, chances)
-                    least = np.array(list(found.values()))
-                    mean = mean_interval({name: [value] for name, value in found.items()}, seed=self.options.seed)
+                    thresholds = validity_thresholds(bank, chances)
+                    least = np.array(list(thresholds.values()))
+                    mean = mean_interval({name: [value] for name, value in thresholds.items()}, seed=self.options.seed)
                     curve = tuple(float((least <= alpha + 1e-9).mean()) for alpha in _ALPHAS)
                     yield _Threshold(rules, testers, coder, mean, float((least <= 0.5 + 1e-9).mean()), curve)
 
@@ -148,7 +148,7 @@ class _Answers:
 def _coders(bank: JudgedBank) -> Iterator[tuple[str, NDArray[np.float64]]]:
     shape = len(bank.problems), bank.bank.n_programs
     yield "uniform coder", np.full(shape, 1 / shape[1])
-    yield "equilibrium coder", stacked(BankGame.of(bank.payoffs()).solve())[0]
+    yield "equilibrium coder", strategies_of(BankGame.of(bank.payoffs()).solve())[0]
 
 
 def _show_thresholds(page: Page, thresholds: list[_Threshold]) -> None:
@@ -194,7 +194,7 @@ def _with_interval(estimate: Estimate) -> str:
 def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ...]]], out: Path | None) -> list[str]:
     if out is None:
         return []
-    drawn = []
+    paths = []
     alphas = _ALPHAS.tolist()
     shares = {f"{t.rules}, {t.testers}": (alphas, list(t.curve)) for t in thresholds if t.coder == "equilibrium coder"}
     played: dict[str, Any] = {
@@ -210,5 +210,5 @@ def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ..
     ):
         path = out / f"questions-{name}.svg"
         draw_curves(curves, path, x=x, y=y)
-        drawn.append(str(path))
-    return drawn
+        paths.append(str(path))
+    return paths

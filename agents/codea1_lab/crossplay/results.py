@@ -56,7 +56,8 @@ class Findings:
         return cls(
             play=play,
             grids={
-                name: {each: grid_of(play, cells, each, seed=seed) for each in FIGURES} for name, cells in modes.items()
+                name: {figure: grid_of(play, cells, figure, seed=seed) for figure in FIGURES}
+                for name, cells in modes.items()
             },
             right=play.right_intervals(seed=seed),
             ratings=ratings_of(play, seed=seed),
@@ -87,7 +88,7 @@ class Findings:
                 for n, name in enumerate(play.testers)
             ],
             "rating_misfit": self.ratings.misfit,
-            "reversals": [self._reversal(each) for each in self.reversals],
+            "reversals": [self._reversal(reversal) for reversal in self.reversals],
             **{mode: self._mode(mode) if mode in self.grids else None for mode in _MODES},
         }
 
@@ -122,7 +123,7 @@ class Findings:
         """Yield the testers' names, and one row per coder: its name and the texts of its cells."""
         yield "coder \\ tester", *(shortened(name, _LONGEST) for name in self.play.testers)
         for name, line in zip(self.play.coders, self.grids[mode][figure], strict=True):
-            yield shortened(name, _LONGEST), *(cell_text(each) for each in line)
+            yield shortened(name, _LONGEST), *(cell_text(estimate) for estimate in line)
 
     def _mode(self, mode: str) -> dict[str, Any]:
         cells: Cells = getattr(self.play, mode)
@@ -152,11 +153,12 @@ class Findings:
     def _equilibrium(self, game: EmpiricalGame | None) -> str:
         if game is None:
             return "none, because a pair has no payoffs."
-        found = game.equilibrium
-        coders = _named(self.play.coders, found.profile.row, found.row_support)
-        testers = _named(self.play.testers, found.profile.column, found.column_support)
+        equilibrium = game.equilibrium
+        coders = _strategy_text(self.play.coders, equilibrium.profile.row, equilibrium.row_support)
+        testers = _strategy_text(self.play.testers, equilibrium.profile.column, equilibrium.column_support)
         text = (
-            f"{coders} against {testers} ({found.method}); the coder earns {cell_text(game.coder_value)}, the tester"
+            f"{coders} against {testers} ({equilibrium.method}); the coder earns {cell_text(game.coder_value)},"
+            " the tester"
             f" {cell_text(game.tester_value)}."
         )
         return f"{text} Best responses {'cycle' if game.cycles else 'converge'} (cycle in {game.cycling:.0%} of draws)."
@@ -187,11 +189,11 @@ def _grid_document(grid: Grid) -> dict[str, Any]:
     return {"mean": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
 
 
-def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
+def _strategy_text(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
     if len(support) == 1:
         return shortened(names[support[0]], _LONGEST)
     return " + ".join(f"{strategy[n]:.2f} {shortened(names[n], _LONGEST)}" for n in support)
 
 
 def _plain(values: Any) -> Any:
-    return [_plain(each) for each in values] if values.ndim else json_number(float(values))
+    return [_plain(value) for value in values] if values.ndim else json_number(float(values))

@@ -28,7 +28,7 @@ def rules_text(experiment: Experiment, system: str) -> str:
         taken = dict.fromkeys(rules_text(experiment, name) for name in declared.needs)
         return "supervised" if declared.sft else " and ".join(taken) or "untrained"
     config = load_training(declared.preset, {**experiment.set, **declared.set})
-    rules, changed = rules_of(config.game), _changed(config.training)
+    rules, changed = rules_of(config.game), _advantage_changes(config.training)
     reads_alpha = rules.reward.scheme in _WITH_ALPHA and config.training.credit != "block"
     alpha = [f"alpha {rules.reward.alpha:g}"] if reads_alpha else []
     plain = preset(config.game.rules)
@@ -39,7 +39,7 @@ def rules_text(experiment: Experiment, system: str) -> str:
     return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed, *grader])
 
 
-def _changed(training: UpdateSettings) -> Iterator[str]:
+def _advantage_changes(training: UpdateSettings) -> Iterator[str]:
     """Yield how advantages are made, where it is not the default."""
     plain = UpdateSettings()
     for name in ("advantages", "valid_from", "credit", "other_text"):

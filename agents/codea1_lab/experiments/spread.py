@@ -68,7 +68,9 @@ def spread_of(values: Mapping[Cell, float]) -> Spread:
     return Spread(fmean(numbers), _half_width(numbers), min(numbers), max(numbers), len(numbers), by_base)
 
 
-def paired(first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_bases: bool = False) -> Difference:
+def paired_difference(
+    first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_bases: bool = False
+) -> Difference:
     """Return `first` minus `second`, over the pairs (base, seed) that both have.
 
     Args:
@@ -83,7 +85,10 @@ def paired(first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_ba
     differences = [fmean(each) for each in by_base.values()] if over_bases else [*chain(*by_base.values())]
     if not differences:
         return Difference(nan, nan, 0, 0, 0, nan)
-    n_larger, n_smaller = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    n_larger, n_smaller = (
+        sum(difference > 0 for difference in differences),
+        sum(difference < 0 for difference in differences),
+    )
     return Difference(
         fmean(differences), _half_width(differences), len(differences), n_larger, n_smaller, _p(differences)
     )

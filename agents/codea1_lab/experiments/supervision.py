@@ -24,10 +24,10 @@ def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, 
         tests: requested per suite.
         seed: seeds the sampling.
     """
-    found = load_problems(problems)
+    problem_set = load_problems(problems)
     with (
         closing(load_sandbox("local")) as sandbox,
-        closing(tiny_agent("tester", tester, found, sandbox, seed)) as asker,
+        closing(tiny_agent("tester", tester, problem_set, sandbox, seed)) as asker,
     ):
-        exported = export_tests(found, asker, sandbox, suites=_SUITES, tests=tests)
+        exported = export_tests(problem_set, asker, sandbox, suites=_SUITES, tests=tests)
     write_rows(target, exported.rows)

@@ -46,10 +46,10 @@ def run_file(path: Path) -> str:
     Raises:
         BrokenInput: it has two, which one settings file cannot be of.
     """
-    found = [name for name in KINDS if (path / name).is_file()]
-    if len(found) > 1:
-        raise BrokenInput(f"{path}: expected one run, got {' and '.join(found)}: move one into a folder of its own")
-    return "".join(found)
+    names = [name for name in KINDS if (path / name).is_file()]
+    if len(names) > 1:
+        raise BrokenInput(f"{path}: expected one run, got {' and '.join(names)}: move one into a folder of its own")
+    return "".join(names)
 
 
 def read_run(path: Path, name: str) -> RunMaterial:
@@ -111,13 +111,13 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
     Raises:
         UserError: a file cannot be written.
     """
-    written = []
+    paths = []
     for run, name in zip(runs, file_names([run.name for run in runs]), strict=True):
         place = folder / name if len(runs) > 1 else folder
-        written += [
+        paths += [
             _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
         ]
-    return written
+    return paths
 
 
 def file_names(names: Iterable[str]) -> list[str]:

@@ -58,8 +58,10 @@ def watch_part(folder: Path) -> Part:
     """Return the part for the runs of a folder. Its routes are plain functions, so each runs in a thread."""
     runs, router = _Runs(folder), APIRouter(prefix="/watch")
 
-    def listed() -> Response:
-        return Response(json.dumps({"runs": runs.listed()}), media_type="application/json")  # ASCII, whatever is in it
+    def list_runs() -> Response:
+        return Response(
+            json.dumps({"runs": runs.list_runs()}), media_type="application/json"
+        )  # ASCII, whatever is in it
 
     def report(names: _Names) -> Response:
         try:
@@ -69,10 +71,10 @@ def watch_part(folder: Path) -> Part:
             return Response(page_of_error(", ".join(names), str(error)), status, media_type="text/html")
 
     def data(names: _Names, part: str) -> Response:
-        found = runs.of(names, lambda made: made.data)
-        return Response(found.get(part, ""), HTTPStatus.OK if part in found else HTTPStatus.NOT_FOUND)
+        data = runs.of(names, lambda made: made.data)
+        return Response(data.get(part, ""), HTTPStatus.OK if part in data else HTTPStatus.NOT_FOUND)
 
-    router.get("/runs")(listed)
+    router.get("/runs")(list_runs)
     router.get("/report")(report)
     router.get("/data")(data)
     router.get("/report.css")(lambda: Response(style(), media_type="text/css"))
@@ -98,9 +100,9 @@ class _Made:
     def data(self) -> dict[str, str]:
         """Packed, by part."""
         begun = time.thread_time()
-        found = data_of(self._runs, *archive_within(self._runs, MAX_BYTES))
+        data = data_of(self._runs, *archive_within(self._runs, MAX_BYTES))
         self.good_until = _good_until(begun)
-        return found
+        return data
 
 
 class _Runs:
@@ -111,7 +113,7 @@ class _Runs:
         self._made: dict[tuple[str, ...], _Made] = {}
         self._lock = threading.Lock()
 
-    def listed(self) -> list[dict[str, Any]]:
+    def list_runs(self) -> list[dict[str, Any]]:
         """Return each run with its state, the last to be written first."""
         return sorted((_state(self._folder / name, name) for name in self._names()), key=itemgetter("age_s", "name"))
 
@@ -148,41 +150,41 @@ def _good_until(begun: float) -> float:
 
 def _stamp(folder: Path, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return what changes when a file of some runs does."""
-    found = []
+    stamps = []
     for place in (folder / name / file for name in names for file in _FILES):
         with suppress(OSError):  # it need not exist, and may be removed
-            found.append((place.stat().st_size, place.stat().st_mtime_ns))
-    return found
+            stamps.append((place.stat().st_size, place.stat().st_mtime_ns))
+    return stamps
 
 
 def _state(path: Path, name: str) -> dict[str, Any]:
     """Return what the list shows of a run: what its last line says, and whether it goes on. Files may hold anything."""
-    found: dict[str, Any] = {"name": name, "kind": "", "age_s": 0.0, "alarms": []}
+    state: dict[str, Any] = {"name": name, "kind": "", "age_s": 0.0, "alarms": []}
     try:
         file = path / run_file(path)
-        kind = found["kind"] = KINDS.get(file.name, "")
+        kind = state["kind"] = KINDS.get(file.name, "")
         name.encode()  # no address has other names
-        found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
+        state["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
         if not (path / "config.toml").is_file():  # a pipe would never be read
             raise BrokenInput("config.toml is missing")
         settings, line = (path / "config.toml").read_bytes(), last_line(file)
         if kind == "training":
             last: dict[str, Any] = checked_line(line, "its last line") if line else {"step": 0}
-            found |= {"step": last["step"], "of": index(tomllib.loads(settings.decode())["run"]["steps"])}
-            found["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
-            found["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
+            state |= {"step": last["step"], "of": index(tomllib.loads(settings.decode())["run"]["steps"])}
+            state["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
+            state["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
         else:
             config, whole = read_config(settings, "config.toml"), path / "metrics.json"  # which a run writes at its end
             record = from_line(line, "its last line") if line else None
-            found |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
-            if found["step"] >= config.episodes and whole.is_file():
+            state |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
+            if state["step"] >= config.episodes and whole.is_file():
                 means = json.loads(whole.read_bytes())["summary"]
-                found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
+                state["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
             elif record:
-                wanted = config.rules.tests_per_suite
-                found["figures"] = {key: MEASURES[key](record.rounds[-1], wanted) for key in _FIGURES}
+                n_tests = config.rules.tests_per_suite
+                state["figures"] = {key: MEASURES[key](record.rounds[-1], n_tests) for key in _FIGURES}
     except (CodeA1Error, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        return {**found, "state": "unreadable", "alarms": [f"cannot be read: {str(error)[:_LONGEST]}"]}
-    is_done = found["step"] >= found["of"]
-    found["state"] = "complete" if is_done else _GOING if found["age_s"] < _GOING_S else "stopped"
-    return found
+        return {**state, "state": "unreadable", "alarms": [f"cannot be read: {str(error)[:_LONGEST]}"]}
+    is_done = state["step"] >= state["of"]
+    state["state"] = "complete" if is_done else _GOING if state["age_s"] < _GOING_S else "stopped"
+    return state

@@ -93,7 +93,9 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
         answer = as_error_answer(error)
     after = encoded
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
-        after = _encoded(args, kwargs, max_bytes)  # before the items of a result are read, which may run the program
+        after = _encode_arguments(
+            args, kwargs, max_bytes
+        )  # before the items of a result are read, which may run the program
     try:
         answer = answer or _answer(value, max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
@@ -103,7 +105,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     channel.send(answer.tag, number, answer.payload)
 
 
-def _encoded(args: Any, kwargs: Any, max_bytes: int) -> bytes:
+def _encode_arguments(args: Any, kwargs: Any, max_bytes: int) -> bytes:
     """Return the encoding of arguments as they are now, with its length for each that is no longer plain data."""
     try:
         return encode((args, kwargs), max_bytes=max_bytes)
@@ -235,7 +237,7 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
     namespace = vars(module)
     try:
         for name in ("preamble", "program"):
-            code = compiled(channel, job[name])
+            code = compile_program(channel, job[name])
             if code is None:
                 return None
             _exec(code, namespace)
@@ -266,7 +268,7 @@ def main_module(name: str) -> ModuleType:
     return module
 
 
-def compiled(channel: Channel, source: str) -> Any:
+def compile_program(channel: Channel, source: str) -> Any:
     """Return the code of a program; if it is not Python, send why and return None."""
     try:
         return _compile(source.removeprefix("\ufeff"), "<program>", "exec", dont_inherit=True)

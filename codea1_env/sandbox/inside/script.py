@@ -77,26 +77,26 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     """Compile the program; if the job has a call, run the program on its input, and end."""
     codes = []
     for name in ("preamble", "program"):
-        code = program.compiled(channel, job[name])
+        code = program.compile_program(channel, job[name])
         if code is None:
             return
         codes.append(code)
     channel.send(Tag.LOADED, LOAD)
     for number, call in job["calls"]:
         try:
-            found = _evaluated(call, job["entry"], _ENTRY_POINTS[job["kind"]])
+            value = _evaluate_call(call, job["entry"], _ENTRY_POINTS[job["kind"]])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error)
             return
-        if type(found) is not _Given:  # a literal: a tester's prediction
-            channel.send_value(number, found, job["value_bytes"])
+        if type(value) is not _Given:  # a literal: a tester's prediction
+            channel.send_value(number, value, job["value_bytes"])
             return
         channel.send(Tag.OUTPUT, number)
-        _connect(found)
+        _connect(value)
         _execute(codes, number)
 
 
-def _evaluated(call: str | bytes, name: str, entry_point: Callable[..., _Given]) -> Any:
+def _evaluate_call(call: str | bytes, name: str, entry_point: Callable[..., _Given]) -> Any:
     """Return the value of a call, given as an expression or as encoded arguments."""
     if type(call) is bytes:
         args, kwargs = decode(call)
@@ -159,7 +159,7 @@ def _execute(codes: list[Any], number: int) -> None:
         status = _status(_code_of(error))
         note = end_note(*as_error_answer(error), number) if status else b""
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
-        status, note = _hooked(error), end_note(*as_error_answer(error), number)
+        status, note = _call_hook(error), end_note(*as_error_answer(error), number)
     finally:
         reference = weak_reference(module)
         del module, namespace, codes
@@ -185,7 +185,7 @@ def _code_of(ending: SystemExit) -> object:
         return 1
 
 
-def _hooked(error: BaseException) -> int:
+def _call_hook(error: BaseException) -> int:
     """Let the program's own `sys.excepthook`, if it has one, show an exception; return the exit status."""
     try:
         hook = sys.excepthook
