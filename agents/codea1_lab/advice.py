@@ -144,24 +144,22 @@ def measure_programs(
     options = RoundOptions(lambda candidate, _: candidate)
     of_tester = RoundOptions(lambda candidate, suite: candidate * sizes.suites + suite, "white_box")
     golden = Referee(problems, rules, sandbox=sandbox, golden=True)
-    fresh_referee = Referee(problems, replace(rules, tests_per_suite=sizes.inputs), sandbox=sandbox)
-    tester_referee = Referee(problems, replace(rules, tests_per_suite=sizes.tests), sandbox=sandbox)
+    for_inputs = Referee(problems, replace(rules, tests_per_suite=sizes.inputs), sandbox=sandbox)
+    for_suites = Referee(problems, replace(rules, tests_per_suite=sizes.tests), sandbox=sandbox)
     for start in range(0, len(problems), _CHUNK):
         chunk = list(problems)[start : start + _CHUNK]
         with measurements.seconds.measure("programs"):
             rounds = golden.open([Tree(problem, sizes.samples, 0) for problem in chunk], options)
             programs = coder.replies(rounds.coder_turns())
-            accepted = _judge_programs(rounds, programs, None)
+            accepted = _judge_all(rounds, programs, None)
         with measurements.seconds.measure("fresh"):
             shared = [Tree(problem, sizes.samples, 1, SuitesPer.PROBLEM) for problem in chunk]
-            by_fresh = _judge_programs(fresh_referee.open(shared, options), programs, fresh)
+            by_fresh = _judge_all(for_inputs.open(shared, options), programs, fresh)
         by_suite = accepted
         if tester is not None:
             with measurements.seconds.measure("suites"):
-                rounds = tester_referee.open(
-                    [Tree(problem, sizes.samples, sizes.suites) for problem in chunk], of_tester
-                )
-                by_suite = _judge_programs(rounds, programs, tester)
+                rounds = for_suites.open([Tree(each, sizes.samples, sizes.suites) for each in chunk], of_tester)
+                by_suite = _judge_all(rounds, programs, tester)
         of = [problem for problem in chunk for _ in range(sizes.samples)]
         for problem, *reports in zip(of, accepted, by_fresh, by_suite, strict=True):
             _add(measurements, problem, reports)
@@ -169,17 +167,13 @@ def measure_programs(
     return measurements
 
 
-def _judge_programs(
-    rounds: Rounds, programs: Sequence[Reply], tester: NamedAgent | None
-) -> list[CandidateReport | None]:
+def _judge_all(rounds: Rounds, programs: Sequence[Reply], tester: NamedAgent | None) -> list[CandidateReport | None]:
     """Return one report per program, in order; None where it is masked."""
-    reports_of_all: list[CandidateReport | None] = []
+    verdicts: list[CandidateReport | None] = []
     for tree in rounds.play(lambda _: programs, None if tester is None else tester.replies):
         reports = tree.report.candidates if tree.report is not None else (None,) * tree.tree.n_candidates
-        reports_of_all += [
-            None if isnan(reward) else each for each, reward in zip(reports, tree.coder_rewards, strict=True)
-        ]
-    return reports_of_all
+        verdicts += [None if isnan(pay) else report for report, pay in zip(reports, tree.coder_rewards, strict=True)]
+    return verdicts
 
 
 def _add(measurements: Measurements, problem: Problem, reports: Sequence[CandidateReport | None]) -> None:

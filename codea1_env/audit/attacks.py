@@ -320,10 +320,8 @@ def _testbed(text: str, name: str) -> Testbed:
 
 def _texts(folder: str) -> dict[str, str]:
     """Return the contents of a folder's files by name."""
-    entries = files("codea1_env.audit").joinpath(folder).iterdir()
-    texts = {
-        path.name.removesuffix(".toml"): path.read_text("utf-8") for path in entries if path.name.endswith(".toml")
-    }
+    paths = [path for path in files("codea1_env.audit").joinpath(folder).iterdir() if path.name.endswith(".toml")]
+    texts = {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in paths}
     return dict(sorted(texts.items()))
 
 

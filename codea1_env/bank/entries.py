@@ -63,12 +63,8 @@ class Bank:
         n_programs = max(len(problem.programs) for problem in self.problems)
         n_suites = max(len(problem.suites) for problem in self.problems)
         filled = tuple(
-            replace(
-                problem,
-                programs=_pad_entries(problem.programs, n_programs),
-                suites=_pad_entries(problem.suites, n_suites),
-            )
-            for problem in self.problems
+            replace(each, programs=_pad(each.programs, n_programs), suites=_pad(each.suites, n_suites))
+            for each in self.problems
         )
         object.__setattr__(self, "problems", filled)
 
@@ -112,7 +108,7 @@ def load_bank_file(path: Path) -> Bank:
     return Bank(path.stem, tuple(bank_from_line(line, f"{path} line {n}") for n, line in enumerate(lines, 1)))
 
 
-def _pad_entries(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
+def _pad(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
     gap = (replace(NOTHING, label=f"{NOTHING.label} {n}") for n in range(len(entries), size))
     return (*entries, *gap)
 

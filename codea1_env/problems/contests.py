@@ -258,9 +258,8 @@ def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called
     if not called.function:
         return printed_cases(inputs, outputs, "the tests")
     arguments = [[parsed_json(line, "an input line") for line in given.split("\n") if line.strip()] for given in inputs]
-    return call_cases(
-        solved.entry_point, arguments, [parsed_json(output, "an output") for output in outputs], "the tests"
-    )
+    answers = [parsed_json(output, "an output") for output in outputs]
+    return call_cases(solved.entry_point, arguments, answers, "the tests")
 
 
 def _wrong(what: str, value: object, expected: str) -> BrokenInput:

@@ -92,14 +92,13 @@ def with_known_imports(problem: Problem) -> Problem:
 
 def _importing(test: GoldenTest, known: Mapping[str, str]) -> GoldenTest:
     if isinstance(test, GoldenHarness):
-        return (
-            GoldenHarness(join_sources(*lines, test.source)) if (lines := _needed_lines(test.source, known)) else test
-        )
-    lines = _needed_lines("\n".join((*test.imports, test.expression, test.expected)), known)
+        lines = _imports_for(test.source, known)
+        return GoldenHarness(join_sources(*lines, test.source)) if lines else test
+    lines = _imports_for("\n".join((*test.imports, test.expression, test.expected)), known)
     return replace(test, imports=(*test.imports, *lines)) if lines else test
 
 
-def _needed_lines(source: str, known: Mapping[str, str]) -> list[str]:
+def _imports_for(source: str, known: Mapping[str, str]) -> list[str]:
     used = free_names(source) & known.keys() if any(name in source for name in known) else set()
     return [known[name] for name in sorted(used)]
 

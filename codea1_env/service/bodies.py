@@ -74,28 +74,24 @@ _RULESET = TypeAdapter(list[Ruleset], config=ConfigDict(extra="forbid"))
 _LIMITS = TypeAdapter(list[Limits], config=ConfigDict(extra="forbid"))
 
 
-def _ruleset(settings: Any) -> Ruleset:
+def _ruleset(rules: Any) -> Ruleset:
     """Return the rules of a name or of an object; what a client writes is never imported."""
     rewards = plugins.names("rewards")
-    name = settings.get("name") if isinstance(settings, dict) else settings
+    name = rules.get("name") if isinstance(rules, dict) else rules
     if isinstance(name, str) and name not in (*PRESETS, *rewards):
         raise UnknownName.of("rules", name, [*PRESETS, *rewards])
-    if isinstance(settings, str):
-        return preset(settings)
-    parts = (
-        [settings, *(part for part in settings.values() if isinstance(part, dict))]
-        if isinstance(settings, dict)
-        else []
-    )
+    if isinstance(rules, str):
+        return preset(rules)
+    parts = [rules, *(part for part in rules.values() if isinstance(part, dict))] if isinstance(rules, dict) else []
     if sum(map(len, parts)) > _MOST_RULES:
         raise ValueError(f"expected at most {_MOST_RULES} fields, found {sum(map(len, parts))}")
-    scheme = settings["reward"].get("scheme") if parts and isinstance(settings.get("reward"), dict) else None
+    scheme = rules["reward"].get("scheme") if parts and isinstance(rules.get("reward"), dict) else None
     known = [*map(str, RewardScheme), *rewards]
     if scheme is not None and scheme not in known:
         raise ValueError(f"unknown reward scheme {scheme!r:.60}: known are {', '.join(known)}")
     if isinstance(name, str):  # with the fields of the named rules that the object leaves out
-        settings = _override(_RULESET.dump_python([preset(name)], mode="json")[0], settings)
-    return _strictly(_RULESET, settings)
+        rules = _override(_RULESET.dump_python([preset(name)], mode="json")[0], rules)
+    return _strictly(_RULESET, rules)
 
 
 def _limits(settings: Any) -> Limits:

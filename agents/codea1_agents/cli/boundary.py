@@ -88,9 +88,8 @@ def _handling_errors() -> Iterator[None]:
             raise
         details: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which does not say what it got
         got = f", got {details[0]['input']!r}" if details else ""
-        message = (
-            re.sub(r"(, unable to .*)?\.?$", "", error.format_message().replace("Input should be", "expected")) + got
-        )
+        message = error.format_message().replace("Input should be", "expected")
+        message = re.sub(r"(, unable to .*)?\.?$", "", message) + got
         message = re.sub(r"Got unexpected extra argument\(s\) \((.*)\)", r"expected no more arguments, got \1", message)
         _say(f"{message} (see {error.ctx.command_path} --help)" if error.ctx else message)
         raise typer.Exit(USER_ERROR) from None

@@ -87,9 +87,8 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     with Progress("loading problems", None, page):
         problems = load_problems(options.source, limit=options.limit)
     with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        checks = check_problems(
-            problems, backend, slow_s=options.slow, inputs=calls_near_tests, progress=progress.reach
-        )
+        slow_s, inputs = options.slow, calls_near_tests
+        checks = check_problems(problems, backend, slow_s=slow_s, inputs=inputs, progress=progress.reach)
     bad = [check for check in checks if check.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
     rows += [(check.problem_id, check.status.value, check.detail) for check in bad]
@@ -158,9 +157,7 @@ def run_check_agent(options: CheckAgentOptions) -> None:
 def run_check_machine(options: CheckMachineOptions) -> None:
     """Show what this machine offers, and the commands that install the rest."""
     page, findings = Page(as_json=options.as_json), examine()
-    rows = [
-        (finding.subject, "ok" if finding.ok else "missing", finding.detail, finding.remedy) for finding in findings
-    ]
+    rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
     page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
     page.finish(findings=[asdict(finding) for finding in findings])
 

@@ -131,9 +131,8 @@ def _replier_of(session: EvalSession, spec: str, file: Path | None, role: Role) 
     if generations.n_unknown:
         session.page.warn(f"{file}: {generations.n_unknown} lines are about other problems and left out")
     if generations.lacking:
-        session.page.warn(
-            f"{generations.lacking[0]} has no sample; {len(generations.lacking)} such lines count as empty replies"
-        )
+        n = len(generations.lacking)
+        session.page.warn(f"{generations.lacking[0]} has no sample; {n} such lines count as empty replies")
     name = f"{file.name} (sha256 {generations.digest[:12]})"
     return _Replier(NamedAgent(generations, str(file), seed=None), name, generations)
 

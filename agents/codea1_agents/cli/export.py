@@ -73,29 +73,25 @@ def run_export_tests(options: ExportTestsOptions) -> None:
         sizes = {"suites": options.suites, "tests": options.tests}
         with Progress("writing and judging tests", len(session.problems), session.page) as bar:
             bar.running = session.running
-            exported = export_tests(
-                session.problems, tester, session.sandbox, **sizes, coder=opponent, progress=bar.reach
-            )
-        write_rows(options.out, exported.rows)
+            data = export_tests(session.problems, tester, session.sandbox, **sizes, coder=opponent, progress=bar.reach)
+        write_rows(options.out, data.rows)
         page = session.page
-        page.say(f"{options.out}: {pluralize(exported.n_tests, 'test')} of {pluralize(len(exported.rows), 'problem')}")
-        if exported.rejections:
-            page.say(f"left out: {tally(exported.rejections.most_common())}")
-        if exported.without_tests:
-            page.warn(f"{len(exported.without_tests)} problems without a confirmed test were left out")
-        if exported.unavailable:
-            page.warn(
-                f"{len(exported.unavailable)} problems were left out, since an agent or the sandbox was unavailable"
-            )
+        page.say(f"{options.out}: {pluralize(data.n_tests, 'test')} of {pluralize(len(data.rows), 'problem')}")
+        if data.rejections:
+            page.say(f"left out: {tally(data.rejections.most_common())}")
+        if data.without_tests:
+            page.warn(f"{len(data.without_tests)} problems without a confirmed test were left out")
+        if data.unavailable:
+            page.warn(f"{len(data.unavailable)} problems were left out, since an agent or the sandbox was unavailable")
         page.finish(
             problems=problems_document(options.problems, session.problems),
             seed=options.seed,
             out=str(options.out),
-            n_problems=len(exported.rows),
-            n_tests=exported.n_tests,
-            without_tests=exported.without_tests,
-            unavailable=exported.unavailable,
-            rejections=dict(exported.rejections),
+            n_problems=len(data.rows),
+            n_tests=data.n_tests,
+            without_tests=data.without_tests,
+            unavailable=data.unavailable,
+            rejections=dict(data.rejections),
         )
 
 

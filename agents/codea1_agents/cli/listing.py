@@ -119,9 +119,8 @@ def _show_agent(page: Page, name: str) -> None:
     for line in (inspect.getdoc(target) or "").splitlines():
         page.say(line)
     if description.options:
-        page.show(
-            new_table(("option", "type", "default"), [option.cells() for option in description.options], whole=(0,))
-        )
+        rows = [option.cells() for option in description.options]
+        page.show(new_table(("option", "type", "default"), rows, whole=(0,)))
     if description.missing:
         page.say(f"Missing here: {install_line(description.missing)}")
     page.finish(agents=[asdict(description)])
@@ -248,12 +247,8 @@ def _options(group: Group, target: Any) -> tuple[_Option, ...]:
     if not (inspect.isclass(target) if group == "agents" else inspect.isfunction(inspect.unwrap(target))):
         return ()
     return tuple(
-        _Option(
-            parameter.name,
-            _type_of(parameter),
-            None if parameter.default is parameter.empty else repr(parameter.default),
-        )
-        for parameter in option_parameters(target).values()
+        _Option(each.name, _type_of(each), None if each.default is each.empty else repr(each.default))
+        for each in option_parameters(target).values()
     )
 
 

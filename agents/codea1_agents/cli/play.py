@@ -400,9 +400,8 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     if summary.n_unasked_rounds:
         ends.append(f"{pluralize(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
     if summary.n_masked_rounds:
-        ends.append(
-            f"{pluralize(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure"
-        )
+        masked = pluralize(summary.n_masked_rounds, "round")
+        ends.append(f"{masked} masked: the sandbox or an agent failed; in no figure")
     return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
 
 

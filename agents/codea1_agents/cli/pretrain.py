@@ -79,13 +79,9 @@ def run_pretrain(options: PretrainOptions) -> None:
             f" {cpu_s:.0f} s of processor time; losses per token "
             + ", ".join(f"{kind} {number(loss)}" for kind, loss in base.losses.items())
         )
-        measurements = _measure_splits(options, page) if options.evaluate else []
-        if measurements:
-            rows = [
-                (measurement.problems, name, *estimate_cells(measurement.figures[name]))
-                for measurement in measurements
-                for name in FIGURES
-            ]
+        measured = _measure_splits(options, page) if options.evaluate else []
+        if measured:
+            rows = [(each.problems, name, *estimate_cells(each.figures[name])) for each in measured for name in FIGURES]
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), rows, right=(2, 4)))
         page.finish(
             out=str(options.out),
@@ -97,7 +93,7 @@ def run_pretrain(options: PretrainOptions) -> None:
             losses={kind: json_number(loss) for kind, loss in base.losses.items()},
             evaluation={
                 measurement.problems: {name: estimate_document(value) for name, value in measurement.figures.items()}
-                for measurement in measurements
+                for measurement in measured
             },
         )
         show_next(page, "pretrain", out=options.out)
@@ -121,15 +117,15 @@ def _pretrain(settings: PretrainingSettings, page: Page) -> Base:
 
 
 def _measure_splits(options: PretrainOptions, page: Page) -> list[Measurement]:
-    measurements: list[Measurement] = []
+    measured: list[Measurement] = []
     with closing(load_sandbox(options.sandbox)) as sandbox, Progress("measuring", len(_SPLITS), page) as progress:
         for split in _SPLITS:
-            progress.reach(len(measurements), len(_SPLITS), split.value)
+            progress.reach(len(measured), len(_SPLITS), split.value)
             part = Part(Variant(options.variant), split, "eval")
             problems = load_problems(f"tiny:{part.name}")
             with (
                 closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,
                 closing(tiny_agent("tester", options.out, problems, sandbox, options.seed)) as tester,
             ):
-                measurements.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
-    return measurements
+                measured.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
+    return measured

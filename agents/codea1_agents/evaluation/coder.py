@@ -59,11 +59,10 @@ def evaluate_coder(
     referee = Referee(all_problems, sandbox=sandbox)
     n_missing = 0
     for replied in coder.stream(turns, _CHUNK):
-        findings = referee.golden(
-            [reply.turn.info["problem_id"] for reply in replied], [reply.reply for reply in replied]
-        )
+        ids = [one.turn.info["problem_id"] for one in replied]
+        findings = referee.golden(ids, [one.reply for one in replied])
         yield list(map(_sample, replied, findings))
-        n_missing = 0 if any(isinstance(reply.reply, str) for reply in replied) else n_missing + len(replied)
+        n_missing = 0 if any(isinstance(one.reply, str) for one in replied) else n_missing + len(replied)
         if n_missing >= _CHUNK:
             return
 

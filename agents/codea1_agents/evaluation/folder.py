@@ -112,14 +112,12 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
 
 def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
     stored = stored_settings(path)
-    new_settings = json.loads(_json(settings))
-    if judge_version_in(stored) != judge_version_in(new_settings):
+    new = json.loads(_json(settings))
+    if judge_version_in(stored) != judge_version_in(new):
         require_this_judge(judge_version_in(stored), path, "begin a new evaluation")
-    differing = sorted(
-        name for name in stored.keys() | new_settings.keys() if stored.get(name) != new_settings.get(name)
-    )
+    differing = sorted(name for name in stored.keys() | new.keys() if stored.get(name) != new.get(name))
     if differing:
-        changes = "; ".join(f"{name} {stored.get(name)!r}, now {new_settings.get(name)!r}" for name in differing)
+        changes = "; ".join(f"{name} {stored.get(name)!r}, now {new.get(name)!r}" for name in differing)
         raise UserError(f"{path} has an evaluation with other settings: {changes}"[:500] + "; choose another folder")
 
 

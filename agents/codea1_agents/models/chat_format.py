@@ -165,9 +165,7 @@ class ChatFormat:
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
 
     def _safe(self, messages: Iterable[Message]) -> tuple[Message, ...]:
-        return tuple(
-            Message(message.role, without_control_tokens(message.content, self._control)) for message in messages
-        )
+        return tuple(Message(one.role, without_control_tokens(one.content, self._control)) for one in messages)
 
     def _reply_text(self, messages: Sequence[Message], reply: Message) -> str:
         if not self.has_template:

@@ -128,9 +128,8 @@ class OpenAIAgent(CompletionAgent):
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply, as `act` does, in any event loop."""
-        completion: Completion = await as_future_of_loop(
-            self._connection.loop.submit(self._complete, observation, info)
-        )
+        call = self._connection.loop.submit(self._complete, observation, info)
+        completion: Completion = await as_future_of_loop(call)
         return completion.text
 
     def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:

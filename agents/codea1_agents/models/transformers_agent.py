@@ -211,10 +211,7 @@ class TransformersAgent(CompletionAgent):
             some = dict(islice(left.items(), None if size > 1 else 1))
             size, fault = min(size, len(some)), ""
             rules = SamplingRules(limits.max_tokens, limits.temperature, limits.top_p, micro_batch_size=size)
-            prompts, seeds = (
-                [request.prompt_ids for request in some.values()],
-                [(request.seed,) for request in some.values()],
-            )
+            prompts, seeds = [each.prompt_ids for each in some.values()], [(each.seed,) for each in some.values()]
             positions = list(some)
             try:
                 for ended in stream_responses(self._model, prompts, seeds, self._ends, rules):

@@ -116,9 +116,8 @@ class NamedAgent:
             self._is_seeded = True
 
     def _note_missing(self, replies: Iterable[Reply]) -> None:
-        self.why_missing = next(
-            (str(reply) for reply in replies if isinstance(reply, AgentUnavailable)), self.why_missing
-        )
+        missing = (str(reply) for reply in replies if isinstance(reply, AgentUnavailable))
+        self.why_missing = next(missing, self.why_missing)
 
     def reset(self, seed: int, where: str) -> None:
         """Reset the agent if it has a `reset`."""

@@ -279,9 +279,8 @@ def answers(judged: JudgedRound) -> str:
 
 def ending(game: PersonGame, judged: JudgedRound) -> str:
     """Return the story of a game that is over, and its points."""
-    text = (
-        f"{story(judged)} {answers(judged)}" if game.role == "tester" else sentence(describe_finding(game, judged))[:-1]
-    )
+    is_tester = game.role == "tester"
+    text = f"{story(judged)} {answers(judged)}" if is_tester else sentence(describe_finding(game, judged))[:-1]
     return f"{text}; {game.points} of {MOST_POINTS} points."
 
 

@@ -53,11 +53,7 @@ class Summary:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; nan becomes null."""
-        values = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in ("tests", "not_loading")
-        }
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("tests", "not_loading")}
         values["funnel"] = {stage.name: {"n": stage.n, "lost": stage.lost} for stage in funnel(self.tests)}
         return {n: estimate_document(v) if isinstance(v, Estimate) else v for n, v in values.items()}
 

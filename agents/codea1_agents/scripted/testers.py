@@ -311,9 +311,8 @@ def _rank_cases(cases: Collection[_Case]) -> list[_Case]:
 
 def _suite(cases: Sequence[_Case]) -> str:
     imports = sorted({statement for case in cases for statement in case.imports})
-    return fenced_reply(
-        "\n".join([*imports, *(f"assert {case.call} == {case.prediction}" for case in cases)]), _SENTENCE
-    )
+    asserts = [f"assert {case.call} == {case.prediction}" for case in cases]
+    return fenced_reply("\n".join([*imports, *asserts]), _SENTENCE)
 
 
 def _write_case(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_Case]:

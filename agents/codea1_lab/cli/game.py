@@ -104,7 +104,9 @@ def solve_game(options: SolveOptions) -> None:
     page.show(new_table(("tester's view", "value", "mean", "95 % interval", "problems"), cells, right=(2, 4)))
     worst = max(equilibrium.residual for equilibrium in equilibria)
     methods = ", ".join(f"{n} {name}" for name, n in Counter(equilibrium.method for equilibrium in equilibria).items())
-    page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
+    shape = f"{pluralize(len(ids), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
+    rules = f"rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
+    page.say(f"{bank.bank.name}, {shape}, {rules}: {methods}; largest residual regret {worst:.1e}")
     pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
         problems={"source": options.source, "name": bank.bank.name, "n": len(bank.problems)},
@@ -137,13 +139,12 @@ def _payoff_pictures(
         return []
     paths = []
     names = file_names(problem.bank.problem.id.replace("/", "-") for problem in bank.problems)
-    for each, table, equilibrium, name in [*zip(bank.problems, game.games, equilibria, names, strict=True)][
-        :_MAX_PICTURED
-    ]:
+    games = [*zip(bank.problems, game.games, equilibria, names, strict=True)]
+    for each, table, solution, name in games[:_MAX_PICTURED]:
         path = out / f"payoffs-{name}.svg"
         draw_payoffs(
             table,
-            equilibrium,
+            solution,
             path,
             programs=[entry.label for entry in each.bank.programs],
             suites=[entry.label for entry in each.bank.suites],
@@ -155,12 +156,8 @@ def _payoff_pictures(
 
 def _solution_cells(name: str, equilibrium: Equilibrium, seen: WhiteBoxSolution) -> tuple[str, ...]:
     mixes = f"{len(equilibrium.row_support)} x {len(equilibrium.column_support)}"
-    return (
-        name,
-        equilibrium.method,
-        mixes,
-        *(", ".join(number(float(v)) for v in each.values) for each in (equilibrium, seen)),
-    )
+    values = (", ".join(number(float(v)) for v in each.values) for each in (equilibrium, seen))
+    return (name, equilibrium.method, mixes, *values)
 
 
 def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
@@ -168,13 +165,6 @@ def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
         role: mean_interval({name: [float(both[k])] for name, both in zip(ids, values, strict=True)})
         for k, role in enumerate(("coder", "tester"))
     }
-
-
-def _named(bank: JudgedBank) -> str:
-    shape = (
-        f"{pluralize(len(bank.problems), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
-    )
-    return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
 
 
 def _solution_to_json(judged: Any, game: Any, equilibrium: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:

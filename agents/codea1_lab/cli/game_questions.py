@@ -160,30 +160,25 @@ def _show_thresholds(page: Page, thresholds: list[_Threshold]) -> None:
 
 def _show_books(page: Page, books: dict[str, list[tuple[BookStep, ...]]], rounds: int) -> None:
     names = [field.name for field in fields(BookStep) if field.name != "round"]
-    rows = [
-        (name.replace("_", " "), *(_spread([_late(run, name) for run in runs]) for runs in books.values()))
-        for name in names
-    ]
+    rows = [(name.replace("_", " "), *(_second_half(runs, name) for runs in books.values())) for name in names]
     page.say(f"The Mistake Book: means of the second half of {rounds} rounds, (least to most) of {_N_SEEDS} seeds")
     page.show(new_table(("", *(f"{name} the book" for name in books)), rows, whole=(0, 1, 2)))
 
 
-def _late(run: tuple[BookStep, ...], name: str) -> float:
-    return float(np.mean([getattr(step, name) for step in run[len(run) // 2 :]]))
-
-
-def _spread(values: list[float]) -> str:
-    return f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+def _second_half(runs: list[tuple[BookStep, ...]], name: str) -> str:
+    means = [float(np.mean([getattr(step, name) for step in run[len(run) // 2 :]])) for run in runs]
+    return f"{np.mean(means):.3f} ({min(means):.3f} to {max(means):.3f})"
 
 
 def _show_schemes(page: Page, schemes: list[tuple[str, bool, dict[str, Estimate]]]) -> None:
     for solution in (True, False):
-        shown = [(rules, figures) for rules, has_solution, figures in schemes if has_solution is solution]
+        compared = [(rules, figures) for rules, has_solution, figures in schemes if has_solution is solution]
         rows = [
-            (name.replace("_", " "), *(_with_interval(figures[name]) for _, figures in shown)) for name in shown[0][1]
+            (name.replace("_", " "), *(_with_interval(figures[name]) for _, figures in compared))
+            for name in compared[0][1]
         ]
         page.say(f"Equilibria {'with' if solution else 'without'} the right program (95 % interval over problems)")
-        page.show(new_table(("", *(rules for rules, _ in shown)), rows, whole=range(len(shown) + 1)))
+        page.show(new_table(("", *(rules for rules, _ in compared)), rows, whole=range(len(compared) + 1)))
 
 
 def _with_interval(estimate: Estimate) -> str:

@@ -88,9 +88,7 @@ def train_tables(options: TabularOptions) -> None:
     with Progress("training tables", len(study.regimes) * len(study.systems) * options.seeds, page) as bar:
         rows = table(study.regimes, options.seeds, systems=study.systems, progress=bar.step)
     page.show(
-        new_table(
-            ("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_table_lines, rows)), right=(1, 2)
-        )
+        new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_cells_of, rows)), right=(1, 2))
     )
     page.say(
         "How often programs for held-out problems are right, and how often the tester aims at a bug that it reads, in"
@@ -198,7 +196,7 @@ def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["regime"], *means, *map(_lead, row["leads"].values()))
 
 
-def _table_lines(row: Row) -> Iterator[tuple[str, ...]]:
+def _cells_of(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a regime: its means with the first lead, and one line per further system."""
     regime, right, aims, *leads = lead_cells(_document(row))
     for n, (name, lead) in enumerate(zip(row.leads, leads, strict=True)):

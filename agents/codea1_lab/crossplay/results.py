@@ -156,11 +156,8 @@ class Findings:
         equilibrium = game.equilibrium
         coders = _strategy_text(self.play.coders, equilibrium.profile.row, equilibrium.row_support)
         testers = _strategy_text(self.play.testers, equilibrium.profile.column, equilibrium.column_support)
-        text = (
-            f"{coders} against {testers} ({equilibrium.method}); the coder earns {cell_text(game.coder_value)},"
-            " the tester"
-            f" {cell_text(game.tester_value)}."
-        )
+        earned = f"the coder earns {cell_text(game.coder_value)}, the tester {cell_text(game.tester_value)}."
+        text = f"{coders} against {testers} ({equilibrium.method}); {earned}"
         return f"{text} Best responses {'cycle' if game.cycles else 'converge'} (cycle in {game.cycling:.0%} of draws)."
 
     def _reversal(self, each: Reversal) -> dict[str, str]:
@@ -183,10 +180,8 @@ def cell_text(estimate: Estimate, digits: int = 2) -> str:
 
 
 def _grid_document(grid: Grid) -> dict[str, Any]:
-    def each(name: str) -> list[list[float | None]]:
-        return [[json_number(getattr(cell, name)) for cell in row] for row in grid]
-
-    return {"mean": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
+    names = ("mean", "low", "high", "n_problems")
+    return {name: [[json_number(getattr(cell, name)) for cell in row] for row in grid] for name in names}
 
 
 def _strategy_text(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:

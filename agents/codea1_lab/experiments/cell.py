@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.play.versions import processor_kind
 from codea1_agents.train.settings.loading import changed
@@ -33,6 +35,7 @@ from codea1_lab.experiments.results import CellResult, CurvePoint, write_result
 
 _SFT_LR = 1e-3  # as in training: these models are small
 _SFT_SAMPLES, _SFT_REPLY_TOKENS = 8, 56
+_SUPERVISING_SUITES = 4  # per problem: they hold about as many tests as there are golden ones
 _LATE = 10  # the last steps, whose mean counts as the end of a training
 
 
@@ -239,14 +242,21 @@ def _curve(lines: Any) -> Iterator[CurvePoint]:
 
 
 def _supervision(folder: Path, experiment: Experiment, cell: Cell, problems: str) -> Path:
-    """Return the file of problems whose golden tests the tester of another system wrote."""
-    from codea1_lab.experiments.supervision import write_supervision  # noqa: PLC0415  heavy
+    """Return the file of problems whose golden tests are another system's tests (the paper's table 4).
 
+    The tester sees no program; the golden tests of the problems are not used.
+    """
     system = experiment.system(cell.system)
     tester = Models.read(folder / "cells" / needs(experiment, cell)[system.supervision].name).tester
     target = folder / "cells" / cell.name / "supervision.jsonl"
     if not target.exists():
-        write_supervision(tester, problems, target, tests=experiment.evaluation.tests, seed=_seed(cell))
+        problem_set, tests = load_problems(problems), experiment.evaluation.tests
+        with (
+            closing(load_sandbox("local")) as sandbox,
+            closing(tiny_agent("tester", tester, problem_set, sandbox, _seed(cell))) as asker,
+        ):
+            exported = export_tests(problem_set, asker, sandbox, suites=_SUPERVISING_SUITES, tests=tests)
+        write_rows(target, exported.rows)
     return target
 
 

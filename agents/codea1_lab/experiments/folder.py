@@ -37,7 +37,8 @@ class ExperimentFolder(Closing):
                 require_empty(path, "it does not contain an experiment; choose another folder")
             self._lock = hold_folder(path)
             try:
-                write_whole(path / _DECLARED, _json(experiment))
+                text = json.dumps(experiment.model_dump(mode="json"), indent=1)
+                write_whole(path / _DECLARED, f"{text}\n".encode())
             except OSError:
                 self._lock.close()
                 raise
@@ -92,7 +93,3 @@ def _without_place(experiment: Experiment) -> Experiment:
     """Return an experiment without the place of its model, which may be moved."""
     model = experiment.model
     return experiment.model_copy(update={"model": model.model_copy(update={"folder": ""})}) if model else experiment
-
-
-def _json(experiment: Experiment) -> bytes:
-    return (json.dumps(experiment.model_dump(mode="json"), indent=1) + "\n").encode()

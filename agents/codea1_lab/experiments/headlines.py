@@ -53,10 +53,8 @@ def compare_headlines(experiment: Experiment, results: Results) -> list[Headline
 
 def _differences(experiment: Experiment, results: Results, *, over_bases: bool) -> list[Difference]:
     return [
-        difference_of(
-            experiment, results, headline.system, experiment.other(headline), headline.figure, over_bases=over_bases
-        )
-        for headline in experiment.headlines
+        difference_of(experiment, results, one.system, experiment.other(one), one.figure, over_bases=over_bases)
+        for one in experiment.headlines
     ]
 
 

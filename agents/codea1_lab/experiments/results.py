@@ -158,13 +158,10 @@ class _Declared:
 
 
 def _line(result: CellResult) -> str:
-    kept = _without_training_figures(result).model_dump(mode="json", exclude_defaults=True)
-    return json.dumps({**kept, "judge_version": result.judge_version}, sort_keys=True)
-
-
-def _without_training_figures(result: CellResult) -> CellResult:
     points = [
         point.model_copy(update={"figures": {n: value for n, value in point.figures.items() if not _of_training(n)}})
         for point in result.curve
     ]
-    return result.model_copy(update={"curve": tuple(point for point in points if point.figures)})
+    kept = result.model_copy(update={"curve": tuple(point for point in points if point.figures)})
+    fields = kept.model_dump(mode="json", exclude_defaults=True) | {"judge_version": result.judge_version}
+    return json.dumps(fields, sort_keys=True)

@@ -55,12 +55,8 @@ def markdown_of(table: Table, experiment: Experiment, results: Results) -> str:
     if base in table.rows and others:
         lines += ["", f"Minus `{base}`, pair by pair:", "", *head(["system", *table.columns])]
         for system in others:
-            differences = [
-                difference_of(experiment, results, system, base, figure) for figure in table.columns.values()
-            ]
-            lines.append(
-                row([system, *(difference_text(difference, percent=table.percent) for difference in differences)])
-            )
+            leads = [difference_of(experiment, results, system, base, figure) for figure in table.columns.values()]
+            lines.append(row([system, *(difference_text(lead, percent=table.percent) for lead in leads)]))
     return "\n".join([*lines, *legend(table.columns), ""])
 
 

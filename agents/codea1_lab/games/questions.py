@@ -99,7 +99,7 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
     return EquilibriumFigures(
         coder_value=estimate([equilibrium.values[0] for equilibrium in equilibria]),
         tester_value=estimate([equilibrium.values[1] for equilibrium in equilibria]),
-        solution_played=estimate([_solution_played(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
+        solution_played=estimate([_solution_share(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
         validity=estimate([float(y @ shares) for y, shares in zip(tester, right, strict=True)]),
         failed=estimate([float(x @ table @ y) for x, table, y in zip(coder, fail, tester, strict=True)]),
         mixed=estimate([float(max(len(e.row_support), len(e.column_support)) > 1) for e in equilibria]),
@@ -132,7 +132,7 @@ def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
     )
 
 
-def _solution_played(problem: JudgedProblem, strategy: Vector) -> float:
+def _solution_share(problem: JudgedProblem, strategy: Vector) -> float:
     return sum(float(p) for p, e in zip(strategy, problem.bank.programs, strict=True) if e.label == "solution")
 
 
@@ -171,7 +171,7 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
     for number in range(1, n_rounds + 1):
         figures = []
         for p, problem in enumerate(bank.problems):
-            replayed = books[p].replayed() if with_book else ()
+            replayed = books[p].to_replay() if with_book else ()
             equilibrium = solve(MatrixGame(*problem.payoffs(bank.rules, [entry.key for entry in replayed])))
             m = books[p].draw(equilibrium.profile.row)
             n = books[p].draw(equilibrium.profile.column)
@@ -191,7 +191,7 @@ class _Book:
         self._rules, self._rng = rules, np.random.default_rng([seed, problem])
         self._entries: tuple[BookEntry, ...] = ()
 
-    def replayed(self) -> tuple[BookEntry, ...]:
+    def to_replay(self) -> tuple[BookEntry, ...]:
         return select_replayed(self._entries, self._rules)
 
     def update(self, report: ProblemReport, number: int) -> None:

@@ -12,6 +12,7 @@ import base64
 import json
 import zlib
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from codea1_agents.play.person import why_dropped
@@ -142,7 +143,7 @@ class Archive:
             "step": group.step,
             "problem": problem,
             "outcome": _OUTCOMES.index(outcome_of(played)),
-            **{role: _round(MEASURES[f"{role}_reward"](played, 0)) for role in ("coder", "tester")},
+            **{role: finite(MEASURES[f"{role}_reward"](played, 0)) for role in ("coder", "tester")},
             "failed": sum(case.verdict.is_failure for case in cases),
             "cases": len(cases),
         }
@@ -195,9 +196,9 @@ class Archive:
     def _reward(self, reward: RewardRecord) -> list[Any]:
         number = self._texts.number
         parts = [
-            [number(part.name.replace("_", " ")), _round(part.weight), _round(part.value)] for part in reward.parts
+            [number(part.name.replace("_", " ")), finite(part.weight), finite(part.value)] for part in reward.parts
         ]
-        return [_round(reward.value), parts]
+        return [finite(reward.value), parts]
 
 
 _COLUMNS = ("run", "group", "member", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
@@ -217,5 +218,6 @@ def _describe_value(expected: str) -> str:
         return harmless(expected[:_MAX_VALUE])
 
 
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def finite(value: float | None) -> float | None:
+    """Return a number with six decimals; None for None, nan and inf, which JSON lacks."""
+    return None if value is None or not isfinite(value) else round(value, 6)

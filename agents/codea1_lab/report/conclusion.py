@@ -28,16 +28,16 @@ def of_training(
     sentences = [*_held_out_sentence(figures.get("pass_at_1"), [line for line in lines if line.get("evaluation")])]
     rewards = {role: figures[f"{role}_reward"] for role in ("coder", "tester") if f"{role}_reward" in figures}
     if rewards:
-        parts = ", and ".join(f"the {role}'s reward {_describe_change(figure)}" for role, figure in rewards.items())
+        parts = ", and ".join(f"the {role}'s reward {_change(figure)}" for role, figure in rewards.items())
         size = max(figure.value.n + figure.value.n_masked for figure in rewards.values())
         untested = known_mean(line["figures"].get("untested_share", nan) for line in steps[-size:])
         blind = f"; no case was evidence about {untested:.0%} of the last programs that load" * (untested >= MUCH)
         sentences.append(f"In training, {parts} (first and last {size} of {len(steps)} steps){blind}.")
     if "right_kill_rate" in figures:
-        sentences.append(f"The share of suites that beat a program {_describe_change(figures['right_kill_rate'])}.")
+        sentences.append(f"The share of suites that beat a program {_change(figures['right_kill_rate'])}.")
     elif "kill_rate" in figures:  # of a run before 2026-11-28
         sentences.append(
-            f"The share of suites that beat a program, wrong answers too, {_describe_change(figures['kill_rate'])}."
+            f"The share of suites that beat a program, wrong answers too, {_change(figures['kill_rate'])}."
         )
     return tuple(sentences)
 
@@ -50,12 +50,12 @@ def _held_out_sentence(figure: Figure | None, evaluated: Sequence[Mapping[str, A
     most = best["evaluation"][name]
     passed = f", the best being {most:.3f} at step {best['step']}" if best not in (evaluated[0], last) else ""
     yield (
-        f"On held-out problems the coder's pass@1 {_describe_change(figure, 'problems', 3)}{passed}"
+        f"On held-out problems the coder's pass@1 {_change(figure, 'problems', 3)}{passed}"
         f" (steps {evaluated[0]['step']} to {last['step']}, {last['evaluation'].get('problems', 0):g} problems)."
     )
 
 
-def _describe_change(figure: Figure, units: str = "steps", digits: int = 2) -> str:
+def _change(figure: Figure, units: str = "steps", digits: int = 2) -> str:
     change, now = figure.change, _with_interval(figure.value, digits)
     if figure.before is None or change is None:
         is_late = figure.value.n + figure.value.n_masked >= WINDOW

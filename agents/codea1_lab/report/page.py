@@ -24,7 +24,7 @@ from codea1_agents.statistics import Estimate
 from codea1_env.differences import comparable
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.funnel import funnel
-from codea1_lab.report.archive import Archive, Duel, cut, pack
+from codea1_lab.report.archive import Archive, Duel, cut, pack, finite
 from codea1_lab.report.charts import (
     NOTHING,
     chart_frame,
@@ -374,15 +374,11 @@ def _chart_data(panel: Panel) -> dict[str, object]:
             "name": s.name,
             "tone": s.tone,
             "run": s.run,
-            "points": [[p.x, *map(_finite, (p.mean, p.low, p.high)), p.n] for p in s.points],
+            "points": [[p.x, *map(finite, (p.mean, p.low, p.high)), p.n] for p in s.points],
         }
         for s in panel.series
     ]
     return {"x": panel.x_label, "left": left, "right": right, "half": panel.bar_width / 2, "xs": xs, "series": series}
-
-
-def _finite(value: float) -> float | None:
-    return round(value, 6) if isfinite(value) else None
 
 
 def _table(

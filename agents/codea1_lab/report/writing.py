@@ -113,10 +113,11 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
     """
     paths = []
     for run, name in zip(runs, file_names([run.name for run in runs]), strict=True):
-        place = folder / name if len(runs) > 1 else folder
-        paths += [
-            _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
-        ]
+        for panel in run.panels:
+            paths.append((folder / name if len(runs) > 1 else folder) / f"{panel.key}.svg")
+            attributes, _, content = panel_svg(panel, title_id="t").removeprefix("<svg ").partition(">")
+            head = f'<svg xmlns="http://www.w3.org/2000/svg" width="800" {attributes}><title id="t">'
+            write_text(paths[-1], f"{head}{escape(panel.title)}</title><style>{lone_style()}</style>{content}\n")
     return paths
 
 
@@ -128,13 +129,6 @@ def file_names(names: Iterable[str]) -> list[str]:
         numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
         made.append(next(each for each in numbered if each not in made))
     return made
-
-
-def _picture(svg: str, path: Path, title: str) -> Path:
-    attributes, _, content = svg.removeprefix("<svg ").partition(">")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="800" {attributes}><title id="t">{escape(title)}</title>'
-    write_text(path, f"{head}<style>{lone_style()}</style>{content}\n")
-    return path
 
 
 def archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, tuple[str, ...]]:

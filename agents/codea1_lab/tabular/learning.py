@@ -318,13 +318,11 @@ class _Training:
         problem.entries = apply_changes(
             problem.entries, changes(report, self.rules.book), self.rules.book, round=problem.rounds
         )
-        rewards_of_candidates = score_group(report, self.rules)
-        self._learn_programs(
-            problem, programs, p_right, np.array([candidate.coder.value for candidate in rewards_of_candidates])
-        )
+        scores = score_group(report, self.rules)
+        self._learn_programs(problem, programs, p_right, np.array([score.coder.value for score in scores]))
         trained: list[tuple[_Suite, float | Vector]] = []
         if self.system.tester_learns and self.system.has_tester:
-            rewards = [candidate.testers for candidate in rewards_of_candidates]
+            rewards = [candidate.testers for candidate in scores]
             if self.system.credit == "reply" and self.system.pay is None:
                 trained = self._credit_suites(groups, rewards)
             else:
@@ -353,9 +351,8 @@ class _Training:
         reading = world.reading if self.system.sees_program else 0.0
         read = [place for place in rare if rng.random() < reading]
         tests = tuple(self._test(program, read, policy) for _ in range(self.schedule.tests_per_suite))
-        others = tuple(
-            tuple(self._draw_other_answer(test, policy) for _ in range(self.system.n_answers - 1)) for test in tests
-        )
+        n_others = self.system.n_answers - 1
+        others = tuple(tuple(self._redraw_answer(test, policy) for _ in range(n_others)) for test in tests)
         return _Suite(tests, (bool(read),) * len(tests), others)
 
     def _test(self, program: Program | None, read: Sequence[int], policy: _Policy) -> DrawnTest:
@@ -374,7 +371,7 @@ class _Training:
     def _is_careful(self, policy: _Policy, *, aims: bool) -> bool:
         return self.world.right_careless is None or self.rng.random() < policy.care[aims]
 
-    def _draw_other_answer(self, test: DrawnTest, policy: _Policy) -> DrawnTest:
+    def _redraw_answer(self, test: DrawnTest, policy: _Policy) -> DrawnTest:
         """Return the test with another answer to its input."""
         aims = test.aim is not None
         is_careful = self._is_careful(policy, aims=aims)

@@ -59,9 +59,8 @@ def watch_part(folder: Path) -> Part:
     runs, router = _Runs(folder), APIRouter(prefix="/watch")
 
     def list_runs() -> Response:
-        return Response(
-            json.dumps({"runs": runs.list_runs()}), media_type="application/json"
-        )  # ASCII, whatever is in it
+        text = json.dumps({"runs": runs.list_runs()})  # ASCII, whatever is in it
+        return Response(text, media_type="application/json")
 
     def report(names: _Names) -> Response:
         try:

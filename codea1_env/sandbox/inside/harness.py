@@ -350,7 +350,7 @@ def _load_module(name: str, code: bytes) -> Any:
     return module
 
 
-def _encode_change(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     return encode(value, max_bytes=_MAX_CHANGED_BYTES)
 
 
@@ -367,7 +367,7 @@ def _text_of(words: Any) -> str:
 
 
 def _encoded_words(value: Any) -> bytes:
-    return _encode_change(value if type(value) is tuple else _text_of(value))
+    return _encode(value if type(value) is tuple else _text_of(value))
 
 
 class _Records:
@@ -381,7 +381,7 @@ class _Records:
 
     def changed(self, record: int, change: int) -> Any:
         """Return the entry point that returns the changed answers of a record; see `changed_answers`."""
-        codec = (_decoded_words, _encoded_words) if self._are_words else (decode, _encode_change)
+        codec = (_decoded_words, _encoded_words) if self._are_words else (decode, _encode)
         answered = self._changes.changed_answers(self._records[record], change, *codec)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -488,16 +488,12 @@ class _Keeper:
             pairs: what was at a place of the container, and the copy that is there now.
             objects: all that were in the container.
         """
-        copies = [
-            (id(here), _encode_change(here), _encode_change(value))
-            for here, value in pairs
-            if type(value) in _CONTAINERS
-        ]
+        copies = [(id(here), _encode(here), _encode(value)) for here, value in pairs if type(value) in _CONTAINERS]
         self._fixed = {place for place, before, data in copies if before == data}
         wanted = {data for _, before, data in copies if before != data}
         self._moved: dict[bytes, list[Any]] = {}
         for each in objects:
-            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _encode_change(each)) in wanted:
+            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _encode(each)) in wanted:
                 self._moved.setdefault(data, []).append(each)
         self._fixed |= {id(each) for moved in self._moved.values() for each in moved}
 
@@ -505,8 +501,8 @@ class _Keeper:
         """Return the object of which `value` is a copy: the object at its place, or one that moved there, if any."""
         if type(value) not in _CONTAINERS:
             return value
-        encoded = _encode_change(value)
-        if type(here) is type(value) and _encode_change(here) == encoded:
+        encoded = _encode(value)
+        if type(here) is type(value) and _encode(here) == encoded:
             return here
         if self._moved.get(encoded):
             return self._moved[encoded].pop()
@@ -514,4 +510,4 @@ class _Keeper:
             return value
         self._fixed.add(id(here))
         _update(here, value)
-        return here if type(here) is not tuple or _encode_change(here) == encoded else value
+        return here if type(here) is not tuple or _encode(here) == encoded else value

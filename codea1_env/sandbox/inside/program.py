@@ -93,9 +93,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
         answer = as_error_answer(error)
     after = encoded
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
-        after = _encode_arguments(
-            args, kwargs, max_bytes
-        )  # before the items of a result are read, which may run the program
+        after = _encode_after(args, kwargs, max_bytes)  # before a result's items are read, which may run the program
     try:
         answer = answer or _answer(value, max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
@@ -105,7 +103,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     channel.send(answer.tag, number, answer.payload)
 
 
-def _encode_arguments(args: Any, kwargs: Any, max_bytes: int) -> bytes:
+def _encode_after(args: Any, kwargs: Any, max_bytes: int) -> bytes:
     """Return the encoding of arguments as they are now, with its length for each that is no longer plain data."""
     try:
         return encode((args, kwargs), max_bytes=max_bytes)
