@@ -24,7 +24,7 @@ from codea1_agents.statistics import Estimate
 from codea1_env.differences import comparable
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.funnel import funnel
-from codea1_lab.report.archive import Archive, Duel, cut, pack, finite
+from codea1_lab.report.archive import Archive, Duel, cut, finite, pack
 from codea1_lab.report.charts import (
     NOTHING,
     chart_frame,
