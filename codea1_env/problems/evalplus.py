@@ -175,23 +175,23 @@ def _to_tuples(value: Any) -> Any:
 
 
 _TABLE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
-    "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809": lambda given: [
-        tuple(argument) for argument in given
+    "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809": lambda inputs: [
+        tuple(argument) for argument in inputs
     ],
-    "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780": lambda given: [
-        [tuple(item) for item in argument] for argument in given
+    "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780": lambda inputs: [
+        [tuple(item) for item in argument] for argument in inputs
     ],
-    "75 413 444 753": lambda given: [[tuple(item) for item in given[0]], *given[1:]],
-    "106 750": lambda given: [given[0], tuple(given[1]), *given[2:]],
+    "75 413 444 753": lambda inputs: [[tuple(item) for item in inputs[0]], *inputs[1:]],
+    "106 750": lambda inputs: [inputs[0], tuple(inputs[1]), *inputs[2:]],
     # In this problem an empty list is an empty dict, not an empty set.
-    "115": lambda given: [[set(item) if isinstance(item, list) and item else {} for item in given[0]]],
-    "124": lambda given: [float(given[0]), complex(given[1])],
-    "250 307 405 446 617 720 763 808": lambda given: [tuple(given[0]), *given[1:]],
-    "259 401 445": lambda given: [tuple(tuple(item) for item in argument) for argument in given],
-    "278": lambda given: [tuple(tuple(item) if isinstance(item, list) else item for item in given[0])],
-    "722": lambda given: [{key: tuple(value) for key, value in given[0].items()}, *given[1:]],
-    "252": lambda given: [complex(given[0])],
-    "580 615 791": lambda given: list(map(_to_tuples, given)),
+    "115": lambda inputs: [[set(item) if isinstance(item, list) and item else {} for item in inputs[0]]],
+    "124": lambda inputs: [float(inputs[0]), complex(inputs[1])],
+    "250 307 405 446 617 720 763 808": lambda inputs: [tuple(inputs[0]), *inputs[1:]],
+    "259 401 445": lambda inputs: [tuple(tuple(item) for item in argument) for argument in inputs],
+    "278": lambda inputs: [tuple(tuple(item) if isinstance(item, list) else item for item in inputs[0])],
+    "722": lambda inputs: [{key: tuple(value) for key, value in inputs[0].items()}, *inputs[1:]],
+    "252": lambda inputs: [complex(inputs[0])],
+    "580 615 791": lambda inputs: list(map(_to_tuples, inputs)),
 }
 """By the numbers of problems, how the arguments of a call are restored."""
 _RESTORED = {number: restore for numbers, restore in _TABLE.items() for number in numbers.split()}

@@ -10,7 +10,7 @@ from math import nan
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.evaluation.turns import sample_turn
-from codea1_agents.play.named_agent import NamedAgent, Replied
+from codea1_agents.play.named_agent import NamedAgent, TurnAndReply
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems.problem import Problem
@@ -67,7 +67,7 @@ def evaluate_coder(
             return
 
 
-def _sample(replied: Replied, finding: GoldenFinding) -> CoderSample:
+def _sample(replied: TurnAndReply, finding: GoldenFinding) -> CoderSample:
     turn, text = replied.turn, replied.reply if isinstance(replied.reply, str) else None
     return CoderSample(
         problem_id=turn.info["problem_id"],

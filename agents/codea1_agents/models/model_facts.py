@@ -37,14 +37,14 @@ class ModelFacts:
     source: GgufSource | None = None
     """The GGUF file that it was converted from; None: it is a folder or an id."""
 
-    def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
+    def longest_reply(self, usual: int = USUAL_REPLY) -> int:
         """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
-        return longest_reply(self.context, wanted)
+        return longest_reply(self.context, usual)
 
 
-def longest_reply(context: int | None, wanted: int = USUAL_REPLY) -> int:
+def longest_reply(context: int | None, usual: int = USUAL_REPLY) -> int:
     """Return a limit for replies in tokens: the wanted one, or half of the context if that is known and less."""
-    return wanted if context is None else max(1, min(wanted, context // 2))
+    return usual if context is None else max(1, min(usual, context // 2))
 
 
 def model_facts(model: str) -> ModelFacts:

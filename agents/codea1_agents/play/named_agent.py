@@ -20,7 +20,7 @@ Reply: TypeAlias = str | AgentUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Replied:
+class TurnAndReply:
     """A turn with its reply."""
 
     turn: Turn
@@ -75,7 +75,7 @@ class NamedAgent:
         self._note_missing(replies)
         return replies
 
-    def stream(self, turns: Sequence[Turn], n_at_once: int) -> Iterator[list[Replied]]:
+    def stream(self, turns: Sequence[Turn], n_at_once: int) -> Iterator[list[TurnAndReply]]:
         """Yield the same replies, in lists of those that have just ended.
 
         Args:
@@ -89,7 +89,7 @@ class NamedAgent:
         if not callable(act_stream):
             for start in range(0, len(turns), n_at_once):
                 some = turns[start : start + n_at_once]
-                yield list(map(Replied, some, self.replies(some)))
+                yield list(map(TurnAndReply, some, self.replies(some)))
             return
         self._seed_once()
         left = dict(enumerate(turns))
@@ -108,7 +108,7 @@ class NamedAgent:
                 if not isinstance(reply, AgentUnavailable):
                     self.require_text(reply, _where(turn.info))
                 self._note_missing([reply])
-                yield [Replied(turn, reply)]
+                yield [TurnAndReply(turn, reply)]
 
     def _seed_once(self) -> None:
         if not self._is_seeded:

@@ -95,9 +95,7 @@ class ByJudge(GroupEnv):
         if judged is None or judged.report is None:
             return observations, rewards, terminations, truncations, infos
         programs = [candidate.candidate.program for candidate in judged.report.candidates]
-        paid = [
-            nan if isnan(known) else pay for known, pay in zip(judged.coder_rewards, self.pay(judged), strict=True)
-        ]
+        paid = [nan if isnan(known) else pay for known, pay in zip(judged.coder_rewards, self.pay(judged), strict=True)]
         true = truths(programs, _cases(load(_OTHER).by_id(judged.tree.problem.id)), self.referee.sandbox)
         self.last_tree = replace(judged, rewards=tuple(map(_with_watched_parts, judged.rewards, paid, true, programs)))
         rewards |= {coder_name(n): pay for n, pay in enumerate(paid)}

@@ -30,7 +30,7 @@ _TEXT_SHARE = 0.9  # share of the file for texts; curves and the index need the 
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReportFile:
     """Facts about a written report."""
 
     n_bytes: int
@@ -80,7 +80,7 @@ def read_run(path: Path, name: str) -> RunMaterial:
         raise BrokenInput(f"{path}: a file of it is nested too deeply") from error
 
 
-def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> Written:
+def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> ReportFile:
     """Write the report atomically.
 
     A report that would be too large leaves out the raw replies first, then episodes, evenly over each run. The page
@@ -102,7 +102,7 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
         archive, notes = archive_within(runs, max(1, archive.n_bytes - over))
         page = page_of(title, runs, panels, data_of(runs, archive, notes))
     write_text(path, page)
-    return Written(len(page.encode()), archive.n_rows, notes)
+    return ReportFile(len(page.encode()), archive.n_rows, notes)
 
 
 def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:

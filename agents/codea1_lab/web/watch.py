@@ -64,13 +64,13 @@ def watch_part(folder: Path) -> Part:
 
     def report(names: _Names) -> Response:
         try:
-            return Response(runs.of(names, lambda made: made.page), media_type="text/html")
+            return Response(runs.of(names, lambda page: page.page), media_type="text/html")
         except CodeA1Error as error:
             status = error.status_code if isinstance(error, Refused) else HTTPStatus.UNPROCESSABLE_ENTITY
             return Response(page_of_error(", ".join(names), str(error)), status, media_type="text/html")
 
     def data(names: _Names, part: str) -> Response:
-        data = runs.of(names, lambda made: made.data)
+        data = runs.of(names, lambda page: page.data)
         return Response(data.get(part, ""), HTTPStatus.OK if part in data else HTTPStatus.NOT_FOUND)
 
     router.get("/runs")(list_runs)
@@ -81,7 +81,7 @@ def watch_part(folder: Path) -> Part:
     return Part("watch", ("watch.js",), router)
 
 
-class _Made:
+class _ReportPage:
     """A page on some runs as their files were, and the data that its script asks for."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
@@ -109,14 +109,14 @@ class _Runs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._made: dict[tuple[str, ...], _Made] = {}
+        self._made: dict[tuple[str, ...], _ReportPage] = {}
         self._lock = threading.Lock()
 
     def list_runs(self) -> list[dict[str, Any]]:
         """Return each run with its state, the last to be written first."""
         return sorted((_state(self._folder / name, name) for name in self._names()), key=itemgetter("age_s", "name"))
 
-    def of(self, names: Sequence[str], show: Callable[[_Made], _T]) -> _T:
+    def of(self, names: Sequence[str], show: Callable[[_ReportPage], _T]) -> _T:
         """Return what `show` finds on the page on some runs; readers of one page wait for the first of them.
 
         Raises:
@@ -126,13 +126,13 @@ class _Runs:
         if unknown := set(names).difference(self._names()):
             raise Refused(HTTPStatus.NOT_FOUND, f"no run {harmless(min(unknown))!r} in this folder")
         with self._lock:
-            made, key = self._made.pop(tuple(names), None), tuple(names)
-            if made is None or (time.monotonic() >= made.good_until and made.stamp != _stamp(self._folder, names)):
-                made = _Made(self._folder, names)
-            self._made[key] = made
+            page, key = self._made.pop(tuple(names), None), tuple(names)
+            if page is None or (time.monotonic() >= page.good_until and page.stamp != _stamp(self._folder, names)):
+                page = _ReportPage(self._folder, names)
+            self._made[key] = page
             while len(self._made) > _MOST_KEPT:
                 self._made.pop(next(iter(self._made)))
-            return show(made)
+            return show(page)
 
     def _names(self) -> Iterator[str]:
         for place, inner, _ in os.walk(self._folder):

@@ -490,10 +490,10 @@ class _Keeper:
         """
         copies = [(id(here), _encode(here), _encode(value)) for here, value in pairs if type(value) in _CONTAINERS]
         self._fixed = {place for place, before, data in copies if before == data}
-        wanted = {data for _, before, data in copies if before != data}
+        changed = {data for _, before, data in copies if before != data}
         self._moved: dict[bytes, list[Any]] = {}
         for each in objects:
-            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _encode(each)) in wanted:
+            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _encode(each)) in changed:
                 self._moved.setdefault(data, []).append(each)
         self._fixed |= {id(each) for moved in self._moved.values() for each in moved}
 

@@ -82,11 +82,11 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     answer, value = None, None
     until = process_time() + job["items_s"]
     try:
-        given = decode(encoded)
-        if type(given) is str:
-            value = _eval(_compile(given, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
+        arguments = decode(encoded)
+        if type(arguments) is str:
+            value = _eval(_compile(arguments, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
         else:
-            args, kwargs = given
+            args, kwargs = arguments
             # A method is called on a new instance each time.
             value = (_getattr(entry(), job["method"]) if job["method"] else entry)(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
@@ -247,8 +247,8 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
         channel.send_error(LOAD, error)
         return None
     if not (_callable(entry) and _can_be_called(method)):
-        name, found = (job["entry"], entry) if entry is None or method is entry else (job["method"], method)
-        fault = NameError(f"{name} is {'not callable' if found is not None else 'not defined'}")
+        name, function = (job["entry"], entry) if entry is None or method is entry else (job["method"], method)
+        fault = NameError(f"{name} is {'not callable' if function is not None else 'not defined'}")
         channel.send(Tag.ERROR, LOAD, describe_error(fault, name="NoEntryPoint"))
         return None
     return entry

@@ -190,10 +190,10 @@ if sys.platform == "linux":
 
     def _reap() -> _Ended:
         """Find an ended process, measure it, reap it. `wait4` does this in one call, but writes to more memory."""
-        found = _waitid(_ANY, 0, _PEEK)
-        if found is None:
+        ended = _waitid(_ANY, 0, _PEEK)
+        if ended is None:
             return _NOTHING
-        pid = found[0]
+        pid = ended[0]
         cpu_us = _cpu_us(pid)
         return _new(_Ended, (pid, _waitpid(pid, 0)[1], cpu_us))  # faster than _Ended(...)
 
