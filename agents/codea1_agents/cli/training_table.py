@@ -133,7 +133,7 @@ class PlainLines(_StepWatcher):
         self._alarms = {name: self._alarms.get(name, 0) + 1 for name in alarms}
         parts += [f"{name} for {n} steps" for name, n in self._alarms.items() if n > 1]
         if "evaluation" in line:
-            texts = _held_out_texts(line["evaluation"])
+            texts = _evaluation_texts(line["evaluation"])
             parts += ["held out:", *(f"{name} {value}" for name, value in texts.items())]
         for row in textwrap.wrap("  ".join(parts), _WIDEST, subsequent_indent="  ", break_on_hyphens=False):
             self.page.say(row)
@@ -241,12 +241,12 @@ def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], 
 def _evaluations(first: Line, last: Line) -> Table:
     """Return a table of the first and the last evaluation; there may be only one."""
     lines_shown = [first, last] if last is not first else [last]
-    cells = [_held_out_texts(line["evaluation"]) for line in lines_shown]
+    cells = [_evaluation_texts(line["evaluation"]) for line in lines_shown]
     rows = [(name, *(cell.get(name, "-") for cell in cells)) for name in cells[-1]]
     return new_table(("held out", *(f"step {line['step']}" for line in lines_shown)), rows, right=range(1, 3))
 
 
-def _held_out_texts(figures: Mapping[str, float]) -> dict[str, str]:
+def _evaluation_texts(figures: Mapping[str, float]) -> dict[str, str]:
     """Return the figures of an evaluation as text, with the interval of one that has an interval."""
     texts = {}
     for name, value in figures.items():

@@ -25,7 +25,7 @@ def of_training(
         steps: the lines of `metrics.jsonl` with figures, in order.
         lines: all lines.
     """
-    sentences = [*_held_out_sentence(figures.get("pass_at_1"), [line for line in lines if line.get("evaluation")])]
+    sentences = [*_pass_at_1_sentence(figures.get("pass_at_1"), [line for line in lines if line.get("evaluation")])]
     rewards = {role: figures[f"{role}_reward"] for role in ("coder", "tester") if f"{role}_reward" in figures}
     if rewards:
         parts = ", and ".join(f"the {role}'s reward {_change(figure)}" for role, figure in rewards.items())
@@ -42,7 +42,7 @@ def of_training(
     return tuple(sentences)
 
 
-def _held_out_sentence(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _pass_at_1_sentence(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if figure is None or figure.before is None or figure.change is None:
         return
     last, name = evaluated[-1], "coder_pass_at_1"
