@@ -19,7 +19,7 @@ from measuring import option_parser, printed_by
 
 from codea1_agents.play.versions import processor_kind
 from codea1_lab.experiments.grid import Cell
-from codea1_lab.experiments.spread import paired
+from codea1_lab.experiments.spread import paired_difference
 
 _TYPES = ("float32", "bfloat16")
 _POINTS = 4
@@ -70,7 +70,7 @@ def main() -> None:
     for path in rows:
         of_type = [{Cell(muon, seed, 0): _at(each, path) for seed, each in enumerate(found[muon])} for muon in _TYPES]
         told = [f"{fmean(each.values()):.3f} ({', '.join(f'{x:.3f}' for x in each.values())})" for each in of_type]
-        difference = paired(*of_type)
+        difference = paired_difference(*of_type)
         shown = "; ".join(f"{muon} {each}" for muon, each in zip(_TYPES, told, strict=True))
         print(f"{' '.join(path)}: {shown}; {difference.mean:+.3f} ± {difference.half_width:.3f}")
 

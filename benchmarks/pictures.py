@@ -29,7 +29,7 @@ from rich.console import Console, Group, RenderableType
 
 from codea1_agents.cli.training_table import tables_of
 from codea1_agents.scripted.duels import duel
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_env import code_a1_v0
 from codea1_env.problems import ProblemSet
 from codea1_env.rendering import duel_picture
@@ -138,7 +138,7 @@ def won_duel() -> RenderableType:
     suite = "assert rotate_window([1, 2, 3], 0, 3, 1) == [2, 3, 1]\nassert rotate_window([7, 8], 0, 2, 5) == [8, 7]"
     with code_a1_v0.env(ProblemSet("duels", (chosen.problem,))) as env:
         env.reset(seed=0)
-        env.step(fenced(chosen.program))
+        env.step(fenced_reply(chosen.program))
         env.step(suite)
         return duel_picture(env.unwrapped.last_round, width=96, reveals=True)
 

@@ -20,7 +20,7 @@ from measuring import option_parser
 from codea1_lab.experiments.declaration import load_experiment
 from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.results import RESULTS, CellResult, read_results
-from codea1_lab.experiments.spread import paired
+from codea1_lab.experiments.spread import paired_difference
 from codea1_lab.experiments.tables import at_equal_compute
 from codea1_lab.tabular.learning import SYSTEMS, System, train
 from codea1_lab.tabular.table import STUDIES, Regime
@@ -98,7 +98,9 @@ def leads(found: dict[str, list[dict[Cell, float]]]) -> dict[str, list[tuple[flo
     Args:
         found: by arm and time, the figure of each cell; nan where it had ended.
     """
-    of_pairs = {rival: [paired(*each) for each in zip(found["block"], found[rival], strict=True)] for rival in RIVALS}
+    of_pairs = {
+        rival: [paired_difference(*each) for each in zip(found["block"], found[rival], strict=True)] for rival in RIVALS
+    }
     return {rival: [(100 * each.mean, 100 * each.half_width) for each in row] for rival, row in of_pairs.items()}
 
 

@@ -36,7 +36,7 @@ from codea1_env.problems import load_problems
 from codea1_env.records.whole_files import write_whole_folder
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_lab.experiments.grid import Cell
-from codea1_lab.experiments.spread import Difference, paired
+from codea1_lab.experiments.spread import Difference, paired_difference
 
 _HELD_OUT = "tiny:held-out-eval"
 _STAGES = ("base", "sft", "rl")
@@ -110,7 +110,7 @@ def rises(found: Mapping[int, Mapping[str, Figures]]) -> dict[str, Rise]:
     """Return by figure and stage how it rose from the stage before."""
     return {
         f"{name}, {stage}": Rise(
-            paired(
+            paired_difference(
                 *({Cell(each, seed, seed): found[seed][each][name].mean for seed in found} for each in (stage, before))
             ),
             sum(of_seed[stage][name].low > of_seed[before][name].high for of_seed in found.values()),

@@ -25,7 +25,7 @@ from codea1_lab.experiments.grid import cells_of
 from codea1_lab.experiments.headlines import p_text
 from codea1_lab.experiments.results import RESULTS, read_results
 from codea1_lab.experiments.rules_text import rules_text
-from codea1_lab.experiments.spread import Difference, holm, p_of_interval, paired
+from codea1_lab.experiments.spread import Difference, holm, p_of_interval, paired_difference
 from codea1_lab.experiments.tables import Results, at_equal_compute, difference_of, difference_text, head, row
 
 DOCS = Path(__file__).parent
@@ -272,7 +272,7 @@ def _at_equal_time() -> list[str]:
 
     lines = head(["code-a1 minus", *(f"{time} s" for time in TIMES)])
     for other in AT_TIMES:
-        differences = [paired(at("code-a1", time), at(other, time)) for time in TIMES]
+        differences = [paired_difference(at("code-a1", time), at(other, time)) for time in TIMES]
         lines.append(row([other, *(difference_text(each, percent=True) for each in differences)]))
     return ["At equal processor seconds of training (`long`, interpolated between evaluations):", "", *lines]
 

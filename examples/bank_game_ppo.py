@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
-from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, strategies_of
 
 warnings.simplefilter("ignore")  # Ray warns about its own code
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # Ray runs for this process only
@@ -183,7 +183,7 @@ def main() -> None:
 
     bank = load_bank("starter", limit=n_problems or None)
     game = BankGame.of(bank.payoffs())
-    equilibrium = game.values(*stacked(game.solve()))
+    equilibrium = game.values(*strategies_of(game.solve()))
     print("iteration  NashConv  of averages  coder  tester")
     for point in train_ppo(bank, iterations=iterations, seed=0, batch=2048 if n_problems != 2 else 256):
         gaps = f"{point.exploitability:8.3f}  {point.average_exploitability:11.3f}"

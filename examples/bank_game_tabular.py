@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
-from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, strategies_of
 
 RATE = 0.05
 """Step size; it is divided by the probability of the choice (at most 1), so that rare choices learn as fast."""
@@ -144,7 +144,7 @@ def main() -> None:
 
     bank = load_bank("starter", rules=rules, recipe=recipe, limit=n_problems or None)
     game = BankGame.of(bank.payoffs())
-    equilibrium = game.values(*stacked(game.solve()))
+    equilibrium = game.values(*strategies_of(game.solve()))
     curve = learn_tabular(bank, episodes=episodes, seed=0, n_points=20)
     print("episode  NashConv  of averages  coder  tester")
     rows = zip(curve.episodes, curve.exploitability, curve.average_exploitability, curve.values, strict=True)

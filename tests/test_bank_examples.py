@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import UnknownName
-from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, strategies_of
 from codea1_lab.games.matrix_game import MatrixGame
 from tests.support import ROOT
 
@@ -41,7 +41,7 @@ def test_tables_solve_the_bank(example, bank):
     learn_tabular = example("bank_game_tabular").learn_tabular
     game = BankGame.of(bank.payoffs())
     curve = learn_tabular(bank, episodes=3000, seed=0, n_points=8)
-    wanted = game.values(*stacked(game.solve()))
+    wanted = game.values(*strategies_of(game.solve()))
     np.testing.assert_allclose(curve.values[-1], wanted, atol=0.05)
     assert curve.exploitability[-1] < 0.05 < curve.exploitability[0]
     again = learn_tabular(bank, episodes=3000, seed=0, n_points=8)
@@ -55,7 +55,7 @@ def test_psro_ends_in_an_equilibrium_of_the_whole_game(example):
     assert found.nash_conv[-1] < 1e-9
     assert len(found.rows) < 4**3
     value = found.profile.row @ found.game.row @ found.profile.column
-    assert value == pytest.approx(game.values(*stacked(game.solve()))[0], abs=1e-9)
+    assert value == pytest.approx(game.values(*strategies_of(game.solve()))[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["nash", "uniform"])

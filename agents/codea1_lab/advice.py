@@ -2,7 +2,7 @@
 
 A program that passes the golden tests and is wrong earns a reward that it should not. So each way to test is measured
 by the share of accepted programs that it finds wrong, and compared at equal cost: a way that makes a step of training r
-times as costly must find more than r times as many. Everything here is pure but `measured`.
+times as costly must find more than r times as many. Everything here is pure but `measure_programs`.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class ProgramRuns:
         """(M,) whether a suite of the tester does."""
         return tuple(any(case.verdict.is_failure for case in suite) for suite in self.suites)
 
-    def seen(self) -> Iterator[bool]:
+    def finds_of_known_faults(self) -> Iterator[bool]:
         """Yield whether a suite finds it, for each suite without which it is known to be wrong."""
-        found = self.suite_finds
-        for m, finds in enumerate(found):
-            if not self.is_accepted or self.fresh_finds or any(found[:m] + found[m + 1 :]):
+        finds_of_suites = self.suite_finds
+        for m, finds in enumerate(finds_of_suites):
+            if not self.is_accepted or self.fresh_finds or any(finds_of_suites[:m] + finds_of_suites[m + 1 :]):
                 yield finds
 
 
@@ -75,7 +75,7 @@ class Seconds:
     """Writing, checking and running suites."""
 
     @contextmanager
-    def counted(self, what: str) -> Iterator[None]:
+    def measure(self, what: str) -> Iterator[None]:
         """Add what the block takes."""
         begun = processor_seconds()
         yield
@@ -84,7 +84,7 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of a measurement."""
 
     samples: int
     """Programs per problem."""
@@ -97,7 +97,7 @@ class Sizes:
 
 
 @dataclass(slots=True)
-class Measured:
+class Measurements:
     """All programs that could be judged."""
 
     sizes: Sizes
@@ -116,7 +116,7 @@ class Measured:
         return (spent.programs + spent.suites / self.sizes.suites) / fresh if fresh else nan
 
 
-def measured(
+def measure_programs(
     problems: ProblemSet,
     coder: NamedAgent,
     fresh: NamedAgent,
@@ -124,7 +124,7 @@ def measured(
     sandbox: Sandbox,
     sizes: Sizes,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Measured:
+) -> Measurements:
     """Let a coder write programs, and test them by golden tests, by fresh inputs and by a tester.
 
     Args:
@@ -140,52 +140,52 @@ def measured(
         UserError: an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    rules, found = preset("fixed"), Measured(sizes)
+    rules, measurements = preset("fixed"), Measurements(sizes)
     options = RoundOptions(lambda candidate, _: candidate)
     of_tester = RoundOptions(lambda candidate, suite: candidate * sizes.suites + suite, "white_box")
     golden = Referee(problems, rules, sandbox=sandbox, golden=True)
-    drawn = Referee(problems, replace(rules, tests_per_suite=sizes.inputs), sandbox=sandbox)
-    written = Referee(problems, replace(rules, tests_per_suite=sizes.tests), sandbox=sandbox)
+    for_inputs = Referee(problems, replace(rules, tests_per_suite=sizes.inputs), sandbox=sandbox)
+    for_suites = Referee(problems, replace(rules, tests_per_suite=sizes.tests), sandbox=sandbox)
     for start in range(0, len(problems), _CHUNK):
         chunk = list(problems)[start : start + _CHUNK]
-        with found.seconds.counted("programs"):
+        with measurements.seconds.measure("programs"):
             rounds = golden.open([Tree(problem, sizes.samples, 0) for problem in chunk], options)
             programs = coder.replies(rounds.coder_turns())
-            accepted = _judged(rounds, programs, None)
-        with found.seconds.counted("fresh"):
+            accepted = _judge_all(rounds, programs, None)
+        with measurements.seconds.measure("fresh"):
             shared = [Tree(problem, sizes.samples, 1, SuitesPer.PROBLEM) for problem in chunk]
-            by_fresh = _judged(drawn.open(shared, options), programs, fresh)
+            by_fresh = _judge_all(for_inputs.open(shared, options), programs, fresh)
         by_suite = accepted
         if tester is not None:
-            with found.seconds.counted("suites"):
-                rounds = written.open([Tree(problem, sizes.samples, sizes.suites) for problem in chunk], of_tester)
-                by_suite = _judged(rounds, programs, tester)
+            with measurements.seconds.measure("suites"):
+                rounds = for_suites.open([Tree(each, sizes.samples, sizes.suites) for each in chunk], of_tester)
+                by_suite = _judge_all(rounds, programs, tester)
         of = [problem for problem in chunk for _ in range(sizes.samples)]
         for problem, *reports in zip(of, accepted, by_fresh, by_suite, strict=True):
-            _add(found, problem, reports)
+            _add(measurements, problem, reports)
         progress(start + len(chunk), len(problems))
-    return found
+    return measurements
 
 
-def _judged(rounds: Rounds, programs: Sequence[Reply], tester: NamedAgent | None) -> list[CandidateReport | None]:
+def _judge_all(rounds: Rounds, programs: Sequence[Reply], tester: NamedAgent | None) -> list[CandidateReport | None]:
     """Return one report per program, in order; None where it is masked."""
-    found: list[CandidateReport | None] = []
-    for judged in rounds.play(lambda _: programs, None if tester is None else tester.replies):
-        reports = judged.report.candidates if judged.report is not None else (None,) * judged.tree.n_candidates
-        found += [None if isnan(reward) else each for each, reward in zip(reports, judged.coder_rewards, strict=True)]
-    return found
+    verdicts: list[CandidateReport | None] = []
+    for tree in rounds.play(lambda _: programs, None if tester is None else tester.replies):
+        reports = tree.report.candidates if tree.report is not None else (None,) * tree.tree.n_candidates
+        verdicts += [None if isnan(pay) else report for report, pay in zip(reports, tree.coder_rewards, strict=True)]
+    return verdicts
 
 
-def _add(found: Measured, problem: Problem, reports: Sequence[CandidateReport | None]) -> None:
-    known = [each for each in reports if each is not None]
+def _add(measurements: Measurements, problem: Problem, reports: Sequence[CandidateReport | None]) -> None:
+    known = [report for report in reports if report is not None]
     rate = known[0].golden_pass_rate if known and problem.golden else 1.0
     if len(known) < len(reports) or rate is None:
-        found.n_masked += 1
+        measurements.n_masked += 1
     elif not known[0].loads:
-        found.n_broken += 1
+        measurements.n_broken += 1
     else:
         (fresh,), suites = (tuple(suite.cases for suite in report.suites) for report in known[1:])
-        found.programs.append(ProgramRuns(problem.id, rate == 1, fresh, suites))
+        measurements.programs.append(ProgramRuns(problem.id, rate == 1, fresh, suites))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class TesterFigures:
-    """What a tester finds, as means over problems with 95 % intervals."""
+    """Figures of a tester's finds, as means over problems with 95 % intervals."""
 
     __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
 
@@ -239,7 +239,7 @@ class Advice:
 
 
 class Choice(StrEnum):
-    """What a training of a coder may be tested by, beside golden tests."""
+    """The ways to test in a training of a coder, beside golden tests."""
 
     NONE = "none"
     FRESH = "fresh inputs"
@@ -247,7 +247,7 @@ class Choice(StrEnum):
     TRAINED = "trained tester"
 
 
-def advise(found: Measured, *, ratio: float | None, alpha: float, seed: int = 0) -> Advice:
+def advise(measurements: Measurements, *, ratio: float | None, alpha: float, seed: int = 0) -> Advice:
     """Return what is worth its cost: the cheapest way whose lead over the cheaper ones is shown (95 %).
 
     A frozen tester must lead fresh inputs at its cost. A trained one must do so frozen, have rewards that make it aim,
@@ -265,25 +265,25 @@ def advise(found: Measured, *, ratio: float | None, alpha: float, seed: int = 0)
 
     def share(programs: Sequence[ProgramRuns], values: Callable[[ProgramRuns], Iterable[float]]) -> Estimate:
         by_problem: dict[str, list[float]] = defaultdict(list)
-        for each in programs:
-            by_problem[each.problem_id] += map(float, values(each))
+        for runs in programs:
+            by_problem[runs.problem_id] += map(float, values(runs))
         mean = mean_interval(by_problem, seed=seed)
         if mean.low < mean.high or mean.mean not in (0, 1):
             return mean
         bound = 0.05 ** (1 / mean.n_problems)  # resampling equal values gives an interval without width
         return replace(mean, high=1 - bound) if mean.mean == 0 else replace(mean, low=bound)
 
-    accepted = [each for each in found.programs if each.is_accepted]
-    fresh = share(accepted, lambda each: [each.fresh_finds])
+    accepted = [runs for runs in measurements.programs if runs.is_accepted]
+    fresh = share(accepted, lambda runs: [runs.fresh_finds])
     choice = Choice.FRESH if fresh.low > 0 else Choice.NONE
     if ratio is None:
         return Advice(choice, fresh, None)
     of = TesterFigures(
         ratio=ratio,
-        finds=share(accepted, lambda each: each.suite_finds),
-        lead=share(accepted, lambda each: [finds - ratio * each.fresh_finds for finds in each.suite_finds]),
-        seen=share(found.programs, ProgramRuns.seen),
-        aim=_aim(found.programs, alpha),
+        finds=share(accepted, lambda runs: runs.suite_finds),
+        lead=share(accepted, lambda runs: [finds - ratio * runs.fresh_finds for finds in runs.suite_finds]),
+        seen=share(measurements.programs, ProgramRuns.finds_of_known_faults),
+        aim=_aim(measurements.programs, alpha),
     )
     if of.lead.low > 0:
         choice = Choice.TRAINED if of.aim.pays and of.seen.high < 1 / TRAINED_COST else Choice.FROZEN
@@ -291,12 +291,12 @@ def advise(found: Measured, *, ratio: float | None, alpha: float, seed: int = 0)
 
 
 def _aim(programs: Sequence[ProgramRuns], alpha: float) -> Aim:
-    suites = [case for each in programs for suite in each.suites for case in suite]
+    suites = [case for runs in programs for suite in runs.suites for case in suite]
     naive, aimed = (
         known_mean(case.case.prediction_right is not False for case in suites if case.verdict.is_failure == fails)
         for fails in (False, True)
     )
-    kills_naive = known_mean(case.verdict.is_failure for each in programs for case in each.fresh)
+    kills_naive = known_mean(case.verdict.is_failure for runs in programs for case in runs.fresh)
     is_known = min(naive, aimed, kills_naive) >= 0 and aimed > 0
     least = least_kill_rate(Skill(naive, aimed), kills_naive, alpha) if is_known else inf
     return Aim(naive, aimed, kills_naive, known_mean(case.verdict.is_failure for case in suites), least)

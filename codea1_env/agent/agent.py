@@ -188,13 +188,13 @@ def _resolve(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
 _ROLES = ("coder", "tester")
 
 
-def _context_of(given: object) -> AgentContext:
-    if isinstance(given, AgentContext):
-        return given
-    game: Any = getattr(given, "unwrapped", None)
+def _context_of(source: object) -> AgentContext:
+    if isinstance(source, AgentContext):
+        return source
+    game: Any = getattr(source, "unwrapped", None)
     if not hasattr(game, "referee"):
-        shown = f"{type(given).__name__} ({given!r:.100})"
-        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, got {shown}")
+        description = f"{type(source).__name__} ({source!r:.100})"
+        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, got {description}")
     return AgentContext(game.problems, game.referee.sandbox)
 
 

@@ -22,7 +22,7 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
         UserError: an option is unknown, missing, or not of its type.
     """
     named = option_parameters(cls)
-    if not any(each.kind is each.VAR_KEYWORD for each in parameters_of(cls).values()):
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters_of(cls).values()):
         for name in texts:
             if name not in named:
                 raise UnknownName.of("option", name, named)

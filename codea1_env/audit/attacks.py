@@ -55,7 +55,7 @@ class Attack:
 
     name: str
     tries: str
-    """What the attack tries to do, in words."""
+    """The aim of the attack, in words."""
     is_safe: bool = field(default=False, kw_only=True)
     """Whether it may run outside a sandbox."""
 
@@ -102,9 +102,9 @@ class HostileSuite(Attack):
     testbed: Testbed
     reply: str
     n_valid: int | None = None
-    """How many of its cases are valid; None if that depends on chance."""
+    """Number of its valid cases; None if that depends on chance."""
     n_beating: int = 0
-    """How many of its cases may beat a wrong program with a right prediction; if `n_valid` is given, the exact number.
+    """Number of cases that may beat a wrong program with a right prediction; if `n_valid` is given, the exact number.
     """
     reasons: Mapping[RejectionReason, int] | None = None
     """Number of rejections by reason; None if that depends on chance."""
@@ -131,7 +131,7 @@ class HostileCandidate(Attack):
     """One per assert."""
     golden: tuple[GoldenCase, ...] = ()
     n_golden: int = 0
-    """How many golden tests it passes."""
+    """The number of golden tests that it passes."""
     limits: Limits = field(default_factory=Limits)
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
     answers: AnswerRules = EQUAL_ANSWERS
@@ -291,7 +291,7 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     if file.rules not in PRESETS:
         raise BrokenInput(f"{name}: unknown rules {file.rules!r}")
     changed: dict[str, Any] = {
-        "asserts": tuple(each.replace("{n}", str(n)) for n in range(file.repeat) for each in file.asserts),
+        "asserts": tuple(test.replace("{n}", str(n)) for n in range(file.repeat) for test in file.asserts),
         "truth": file.truth * file.repeat,
         "golden": _golden(file.golden),
         "rules": preset(file.rules),

@@ -10,7 +10,7 @@ from codea1_env.sandbox.interface import Guarantee
 
 
 class AuditResult(StrEnum):
-    """How one attack ended, from best to worst."""
+    """The end of one attack, from best to worst."""
 
     HELD = "held"
     """It gained nothing and left nothing behind."""

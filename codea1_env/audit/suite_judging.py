@@ -83,7 +83,7 @@ def _paying_more(candidate: CandidateReport) -> Iterator[str]:
     for name, rules in PRESETS.items():
         if rules.reward.credit != _RULES.reward.credit:
             plain = replace(rules, reward=replace(rules.reward, credit=_RULES.reward.credit))
-            earned, at_most = (score(candidate, each).testers[1].value for each in (rules, plain))
+            earned, at_most = (score(candidate, rule_set).testers[1].value for rule_set in (rules, plain))
             if earned > at_most:
                 yield name
 

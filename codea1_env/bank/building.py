@@ -46,7 +46,7 @@ class BankRecipe:
     attackers: tuple[str, ...] = ("boundary,hunt=true",)
     """Agents that act once for each attacked program, which they see."""
     n_attacked: int = 3
-    """How many of the wrong programs are attacked, from the first."""
+    """Number of wrong programs that are attacked, from the first."""
     right: bool = True
     """Whether the bank contains the attacks as the attackers wrote them."""
     half_right: bool = True
@@ -110,14 +110,14 @@ class _Builder:
     """The agents of a recipe, loaded once."""
 
     def __init__(self, recipe: BankRecipe, context: AgentContext, rules: Ruleset) -> None:
-        def loaded(specs: tuple[str, ...], role: Role) -> tuple[tuple[str, Agent], ...]:
+        def load(specs: tuple[str, ...], role: Role) -> tuple[tuple[str, Agent], ...]:
             return tuple((spec.partition(",")[0], load_agent(spec, context, role=role)) for spec in specs)
 
         self._recipe = recipe
         self._rules = rules
-        self._coders = loaded(recipe.coders, "coder")
-        self._testers = loaded(recipe.testers, "tester")
-        self._attackers = loaded(recipe.attackers, "tester")
+        self._coders = load(recipe.coders, "coder")
+        self._testers = load(recipe.testers, "tester")
+        self._attackers = load(recipe.attackers, "tester")
 
     def digest(self, problem: Problem) -> str:
         """Return a digest of everything that determines the problem's bank, the agents' code included."""
@@ -213,10 +213,10 @@ def bank_of_run(path: Path, *, n_programs: int = 8, n_suites: int = 12, solution
         if problem.id in programs and problem.id in suites:
             right = [BankEntry("solution", problem.solution)] if solution else []
             recorded = (BankEntry(f"program {n}", reply) for n, reply in enumerate(programs[problem.id], 1))
-            written = (BankEntry(f"suite {n}", reply) for n, reply in enumerate(suites[problem.id], 1))
+            suites_of_run = (BankEntry(f"suite {n}", reply) for n, reply in enumerate(suites[problem.id], 1))
             kept = tuple(_distinct(recorded, problem, config.rules, n_programs))
             if right or kept:
-                banks.append(ProblemBank(problem, (*right, *kept), tuple(written)[:n_suites]))
+                banks.append(ProblemBank(problem, (*right, *kept), tuple(suites_of_run)[:n_suites]))
     if not banks:
         raise UserError(f"{path}: no problem of this run has both a program and a suite")
     return Bank(path.name, tuple(banks))

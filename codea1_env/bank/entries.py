@@ -61,8 +61,8 @@ class Bank:
     def __post_init__(self) -> None:
         if not self.problems:
             raise UserError(f"bank {self.name}: it contains no problems")
-        n_programs = max(len(each.programs) for each in self.problems)
-        n_suites = max(len(each.suites) for each in self.problems)
+        n_programs = max(len(problem.programs) for problem in self.problems)
+        n_suites = max(len(problem.suites) for problem in self.problems)
         filled = tuple(
             replace(each, programs=_fill(each.programs, n_programs), suites=_fill(each.suites, n_suites))
             for each in self.problems
@@ -85,7 +85,7 @@ class Bank:
     @property
     def problem_set(self) -> ProblemSet:
         """The problems without their banks."""
-        return ProblemSet(self.name, tuple(each.problem for each in self.problems))
+        return ProblemSet(self.name, tuple(problem.problem for problem in self.problems))
 
     def save(self, path: Path) -> None:
         """Write the bank as JSON lines, one problem a line; `load_bank_file` reads it back.

@@ -102,7 +102,7 @@ class JudgedBank:
         """
         if replace(rules.of_verdicts(), tests_per_suite=1) != replace(self.rules.of_verdicts(), tests_per_suite=1):
             raise UserError(f"rules {rules.name} give other verdicts than {self.rules.name}: judge the bank again")
-        rates = [each.golden_pass_rate for problem in self.problems for each in problem.report.candidates]
+        rates = [candidate.golden_pass_rate for problem in self.problems for candidate in problem.report.candidates]
         if rules.reward.scheme == RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
             raise UserError("rules golden reward golden tests, which were not run: judge the bank again")
         return replace(self, rules=rules)
@@ -113,7 +113,7 @@ class JudgedBank:
         Raises:
             UnknownName: the bank does not contain one of the problems.
         """
-        order = [each.bank.problem.id for each in self.problems]
+        order = [problem.bank.problem.id for problem in self.problems]
         names = self.bank.problem_set.select(problem_ids)
         chosen = tuple(self.problems[order.index(problem.id)] for problem in names)
         return replace(self, bank=replace(self.bank, problems=tuple(c.bank for c in chosen)), problems=chosen)

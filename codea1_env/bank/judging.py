@@ -77,7 +77,7 @@ def _judge_until_known(banks: Sequence[ProblemBank], referee: Referee) -> list[P
 
 def _judge_once(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     """Return one report per problem: every program with every suite, each pair as a separate round."""
-    trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
+    trees = [Tree(bank.problem, len(bank.programs), len(bank.suites), SuitesPer.PROBLEM) for bank in banks]
     rounds = referee.open(trees)
     rounds.submit_programs([entry.reply for each in banks for entry in each.programs])
     rounds.submit_suites([entry.reply for each in banks for entry in each.suites])

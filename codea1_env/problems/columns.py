@@ -18,7 +18,7 @@ class NotedRow(Mapping[str, Any]):
         self.row = row
         self._read: set[str] = set()
         self.notes: list[str] = []
-        """What else should be known of the row."""
+        """Further facts about the row."""
 
     def __getitem__(self, column: str) -> Any:
         self._read.add(column)

@@ -26,8 +26,8 @@ def printed_cases(inputs: object, outputs: object, what: str) -> list[GoldenCase
         BrokenInput: they are not lists of equal length of texts.
     """
     return [
-        GoldenCase(f"{RUN}({_lines(given, f'an input of {what}')!r})", repr(_lines(printed, f"an output of {what}")))
-        for given, printed in _pairs(inputs, outputs, what)
+        GoldenCase(f"{RUN}({_lines(text, f'an input of {what}')!r})", repr(_lines(printed, f"an output of {what}")))
+        for text, printed in _pairs(inputs, outputs, what)
     ]
 
 
@@ -44,8 +44,8 @@ def call_cases(entry_point: str, arguments: object, answers: object, what: str) 
         BrokenInput: they are not lists of equal length, or a value is nested too deeply.
     """
     return [
-        GoldenCase(f"{entry_point}({_arguments(given, what)})", _source(answer, what))
-        for given, answer in _pairs(arguments, answers, what)
+        GoldenCase(f"{entry_point}({_arguments(values, what)})", _source(answer, what))
+        for values, answer in _pairs(arguments, answers, what)
     ]
 
 
@@ -60,10 +60,10 @@ def _pairs(inputs: object, outputs: object, what: str) -> list[tuple[Any, Any]]:
     for each in (inputs, outputs):
         if not isinstance(each, Sequence) or isinstance(each, str | bytes):
             raise BrokenInput(f"{what}: inputs and outputs must be lists, got {type(each).__name__}")
-    given, shown = list(inputs), list(outputs)  # type: ignore[call-overload]  # just checked
-    if len(given) != len(shown):
-        raise BrokenInput(f"{what} has {len(given)} inputs, but {len(shown)} outputs; each input needs one")
-    return list(zip(given, shown, strict=True))
+    all_inputs, all_outputs = list(inputs), list(outputs)  # type: ignore[call-overload]  # just checked
+    if len(all_inputs) != len(all_outputs):
+        raise BrokenInput(f"{what} has {len(all_inputs)} inputs, but {len(all_outputs)} outputs; each input needs one")
+    return list(zip(all_inputs, all_outputs, strict=True))
 
 
 def _lines(value: object, what: str) -> str:
@@ -72,10 +72,10 @@ def _lines(value: object, what: str) -> str:
     return checked_text(value, what)
 
 
-def _arguments(given: object, what: str) -> str:
-    if not isinstance(given, list):
-        raise BrokenInput(f"{what}: the input of a call must be a list of arguments, got {type(given).__name__}")
-    return ", ".join(_source(each, what) for each in given)
+def _arguments(values: object, what: str) -> str:
+    if not isinstance(values, list):
+        raise BrokenInput(f"{what}: the input of a call must be a list of arguments, got {type(values).__name__}")
+    return ", ".join(_source(each, what) for each in values)
 
 
 def _source(value: object, what: str) -> str:

@@ -41,7 +41,7 @@ _MOST_PROGRAMS = 64  # solutions that are tried
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a problem comes from."""
+    """The origin of a problem."""
 
     id: str
     source: str
@@ -49,8 +49,8 @@ class _Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
-    """How programs are called."""
+class _CallForm:
+    """The way in which programs are called."""
 
     function: str = ""
     """The function or method that tests call; empty for a program on standard input."""
@@ -68,7 +68,7 @@ class _Called:
 
 
 @dataclass(frozen=True, slots=True)
-class _Solved:
+class _Solution:
     """A solution and the entry point that it defines."""
 
     entry_point: str
@@ -125,7 +125,7 @@ def code_contests_problem(row: Row) -> Problem:
     return _problem(
         _Origin(f"CodeContests/{text(row, 'name')}", "CodeContests", "CC-BY-4.0"),
         playable_statement(row, "description"),
-        _first_solution(in_python, _Called()),
+        _first_solution(in_python, _CallForm()),
         [*public, *private, *generated],
         public,
     )
@@ -143,7 +143,7 @@ def live_code_bench_problem(row: Row) -> Problem:
     if not optional_text(row, "solution").strip():
         raise no_solution("LiveCodeBench publishes no solutions: add the column 'solution', a program, to the row")
     statement = playable_statement(row, "question_content")
-    called = _Called(_function_name(row), optional_text(row, "starter_code"))
+    called = _CallForm(_function_name(row), optional_text(row, "starter_code"))
     solved = _first_solution([text(row, "solution")], called)
     public, private = _listed_tests(row, "public_test_cases"), _private_tests(row)
     return _problem(
@@ -161,12 +161,12 @@ def _input_output_problem(row: Row, origin: _Origin) -> Problem:
     if row.get("solutions") in (None, ""):
         raise no_solution("column 'solutions' is empty")
     programs = items_of(json_value(row, "solutions"), "column 'solutions'")
-    texts = (checked_text(each, "an item of 'solutions'") for each in programs)
+    texts = (checked_text(program, "an item of 'solutions'") for program in programs)
     tests = json_value(row, "input_output")
     if not isinstance(tests, Mapping):
         raise _wrong(what, tests, 'an object such as {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     function = checked_text(tests.get("fn_name") or "", f"fn_name of {what}")
-    called = _Called(function, optional_text(row, "starter_code"))
+    called = _CallForm(function, optional_text(row, "starter_code"))
     solved = _first_solution(texts, called)
     inputs, outputs = tests.get("inputs"), tests.get("outputs")
     if function:
@@ -179,10 +179,10 @@ def _input_output_problem(row: Row, origin: _Origin) -> Problem:
 def _problem(
     origin: _Origin,
     statement: str,
-    solved: _Solved,
+    solved: _Solution,
     golden: Iterable[GoldenCase],
     examples: Iterable[GoldenCase],
-    called: _Called = _Called(),
+    called: _CallForm = _CallForm(),
 ) -> Problem:
     refuse_objects(called.starter_code)
     is_call = bool(called.function)
@@ -215,7 +215,7 @@ def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
             except BrokenInput as error:
                 reason = f"the row has no Python 3 solution that can be used; the last: {error}"
             else:
-                return _Solved(entry_point, source)
+                return _Solution(entry_point, source)
     raise no_solution(reason)
 
 
@@ -248,7 +248,7 @@ def _private_tests(row: Row) -> list[Mapping[str, object]]:
         return []
 
 
-def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called: _Called) -> list[GoldenCase]:
+def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solution, called: _CallForm) -> list[GoldenCase]:
     inputs, outputs = (
         [checked_text(test.get(name), f"a test's {name}") for test in tests] for name in ("input", "output")
     )

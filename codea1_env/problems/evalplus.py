@@ -175,14 +175,14 @@ def _freeze(value: Any) -> Any:
 
 
 _TABLE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
-    "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809": lambda given: [
-        tuple(argument) for argument in given
+    "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809": lambda inputs: [
+        tuple(argument) for argument in inputs
     ],
-    "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780": lambda given: [
-        [tuple(item) for item in argument] for argument in given
+    "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780": lambda inputs: [
+        [tuple(item) for item in argument] for argument in inputs
     ],
-    "75 413 444 753": lambda given: [[tuple(item) for item in given[0]], *given[1:]],
-    "106 750": lambda given: [given[0], tuple(given[1]), *given[2:]],
+    "75 413 444 753": lambda inputs: [[tuple(item) for item in inputs[0]], *inputs[1:]],
+    "106 750": lambda inputs: [inputs[0], tuple(inputs[1]), *inputs[2:]],
     # In this problem an empty list is an empty dict, not an empty set.
     "115": lambda given: [[set(item) if isinstance(item, list) and item else {} for item in given[0]]],
     "124": lambda given: [float(given[0]), complex(given[1])],

@@ -79,7 +79,7 @@ def _read_prompt(source: str, following: Sequence[str], entry_point: str, known:
     shown = expression(source)
     if shown is None or not _calls(shown, entry_point, known):
         return None
-    match shown:
+    match code:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             return _assert(left, right if literal(right) else None)
         case ast.Compare():
@@ -90,8 +90,8 @@ def _read_prompt(source: str, following: Sequence[str], entry_point: str, known:
             break
         want.append(line.strip())
     if not want:  # a prompt shows nothing for None; after anything but a plain call it is an error of the statement
-        return f"assert {unparse(shown)} == None" if _is_plain_call(shown, entry_point) else None
-    return _assert(shown, _value("\n".join(want)))
+        return f"assert {unparse(code)} == None" if _is_plain_call(code, entry_point) else None
+    return _assert(code, _value("\n".join(want)))
 
 
 def _read_assert(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:

@@ -33,11 +33,11 @@ def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, s
     name = str(path_or_id)
     try:
         local = Path(name).is_dir() and is_saved_dataset(Path(name))
-        found = datasets.load_from_disk(name) if local else datasets.load_dataset(name)
+        dataset = datasets.load_from_disk(name) if local else datasets.load_dataset(name)
     except Exception as error:  # its reader of names and files raises anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise BrokenInput(f"dataset {name!r} cannot be loaded: {reason}") from error
-    chosen = _split(name, found, split)
+    chosen = _split(name, dataset, split)
     rows = (FoundRow(f"{name} row {number}", row) for number, row in enumerate(chosen, start=1))
     return read_rows(name, rows, strict=strict)
 

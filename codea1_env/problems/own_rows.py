@@ -125,12 +125,12 @@ def answer_rules(row: Row) -> AnswerRules:
 def _make(kind: type[_T], row: Row, what: str) -> _T:
     """Return a dataclass made of a column's named fields; null stands for the default."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # its callers give dataclasses
-    given = {name: value for name, value in row.items() if value is not None}
-    for name in given:
+    settings = {name: value for name, value in row.items() if value is not None}
+    for name in settings:
         if name not in names:
             raise BrokenInput(f"{what}: {UnknownName.of('field', str(name), names)}")
     try:
-        return kind(**given)
+        return kind(**settings)
     except UserError as error:
         raise BrokenInput(f"{what}: {error}") from error
 

@@ -77,11 +77,11 @@ class Problem:
     """Known wrong answers, for scripted coders; secret."""
     kind: ProblemKind = ProblemKind.FUNCTION
     output: OutputForm = OutputForm.WORDS
-    """What counts in the output of programs that print it."""
+    """The parts that count in the output of programs that print it."""
     answers: AnswerRules = EQUAL_ANSWERS
-    """Which answers are right besides the solution's. Agents never see this."""
+    """The answers that are right besides the solution's. Agents never see this."""
     calls: CallForms = PLAIN_CALLS
-    """What tests may do besides calls with plain data."""
+    """The rights of tests besides calls with plain data."""
 
     def __post_init__(self) -> None:
         for fault in self._faults():
@@ -110,7 +110,7 @@ class Problem:
 
     @property
     def programs(self) -> Programs:
-        """What is known of the programs of its kind."""
+        """The facts about programs of its kind."""
         return PROGRAMS[self.kind]
 
     @property
@@ -120,7 +120,7 @@ class Problem:
 
     @property
     def printed(self) -> OutputForm | None:
-        """What counts in the output of such programs; None for all others."""
+        """The parts that count in the output of such programs; None for all others."""
         return self.output if self.script else None
 
     @property
@@ -168,7 +168,7 @@ class ProblemSet(Sequence[Problem]):
     problems: tuple[Problem, ...]
     skipped: tuple[SkippedRow, ...] = ()
     notes: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """What the rows hold and nobody uses, each with the number of rows."""
+    """The columns of the rows that nobody uses, each with the number of rows."""
     _index: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -59,9 +59,9 @@ def _read_examples(table: Mapping[str, Any]) -> dict[str, Any]:
     statement, samples = table["statement"], table.get("examples")
     if samples is None:
         return {"examples": list(_examples(statement))}
-    shown = "".join(f"\nInput:\n{each['input']}\nOutput:\n{each['output']}" for each in samples)
+    text = "".join(f"\nInput:\n{each['input']}\nOutput:\n{each['output']}" for each in samples)
     asserts = [f"assert {RUN}({each['input']!r}) == {each['output']!r}" for each in samples]
-    return {"kind": "stdin", "statement": statement + shown, "examples": asserts}
+    return {"kind": "stdin", "statement": statement + text, "examples": asserts}
 
 
 def _examples(statement: str) -> Iterator[str]:

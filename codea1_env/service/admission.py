@@ -37,7 +37,7 @@ class Refused(CodeA1Error):
 
 
 class HeldBytes:
-    """What all requests of a server hold together: bodies, what is made of them, answers. Thread-safe.
+    """The bytes that all requests of a server hold together: bodies, what is made of them, answers. Thread-safe.
 
     A request may hold as much as is left to the others (Choudhury and Hahne, 1998): the more are greedy, the less each
     gets, and what is left is always enough for one that needs little.
@@ -50,7 +50,7 @@ class HeldBytes:
 
 
 class Holding:
-    """What one request holds. Thread-safe."""
+    """The bytes that one request holds. Thread-safe."""
 
     def __init__(self, of_server: HeldBytes) -> None:
         self._of_server, self._n_bytes, self._is_over = of_server, 0, False
@@ -112,18 +112,18 @@ class Admission:
                 raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
             self.n_open += 1
         is_given_up, loop = threading.Event(), asyncio.get_running_loop()
-        found: asyncio.Future[_T] = loop.create_future()
+        future: asyncio.Future[_T] = loop.create_future()
         threads = self._few_threads if is_large else self._threads
         threads.submit(copy_context().run, self._ran, work, is_given_up).add_done_callback(
-            partial(_pass_on, loop, found)
+            partial(_pass_on, loop, future)
         )
         try:
-            return await found
+            return await future
         except asyncio.CancelledError:
             is_given_up.set()
             raise
         finally:
-            del found, work  # a traceback would hold them until garbage is collected
+            del future, work  # a traceback would hold them until garbage is collected
 
     def stop(self) -> None:
         """Refuse all requests from now on, including those that wait; those that run go on. Idempotent."""
@@ -143,17 +143,17 @@ class Admission:
                 self.n_open -= 1
 
 
-def _pass_on(loop: asyncio.AbstractEventLoop, found: asyncio.Future[_T], done: Future[_T]) -> None:
+def _pass_on(loop: asyncio.AbstractEventLoop, future: asyncio.Future[_T], done: Future[_T]) -> None:
     """Give a thread's result to the loop; unlike with `wrap_future`, a cancelled caller does not empty its place."""
 
     def deliver() -> None:
-        if found.done():  # its caller was cancelled
+        if future.done():  # its caller was cancelled
             return
         error = done.exception()
         if error is None:
-            found.set_result(done.result())
+            future.set_result(done.result())
         else:
-            found.set_exception(error.with_traceback(None) if isinstance(error, CodeA1Error) else error)
+            future.set_exception(error.with_traceback(None) if isinstance(error, CodeA1Error) else error)
 
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(deliver)

@@ -73,7 +73,7 @@ class _App(FastAPI):  # type: ignore[misc]  # fastapi is not read
 
 
 class _Routes:
-    """What each route does; the docstrings are those of the OpenAPI document."""
+    """The functions of the routes; the docstrings are those of the OpenAPI document."""
 
     def __init__(self, judge: ServedJudge, admission: Admission) -> None:
         self._judge, self._admission = judge, admission
@@ -110,7 +110,7 @@ class _Routes:
         run = self._admission.run(partial(work, body), is_large=len(body) > _LARGE_BYTES)
         del body
         task = asyncio.ensure_future(run)
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
             await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
@@ -135,7 +135,7 @@ async def _pieces(parts: list[bytes]) -> AsyncIterator[bytes]:
             yield piece[start : start + _PIECE_BYTES]
 
 
-async def _disconnected(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -35,58 +35,58 @@ class _Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, given: Any) -> Any:
+    def _refuse_unknown(cls, body: Any) -> Any:
         """End at the first unknown name, where pydantic would state each."""
-        unknown = next((name for name in given if name not in cls.model_fields), None) if type(given) is dict else None
+        unknown = next((name for name in body if name not in cls.model_fields), None) if type(body) is dict else None
         if unknown is not None:
             raise ValueError(f"unknown field {unknown!r:.60}: known are {', '.join(cls.model_fields)}")
-        return given
+        return body
 
 
 class UnavailableReply(_Body):
     """A reply that did not come; its game is masked."""
 
     unavailable: str
-    """Why."""
+    """The reason."""
 
 
 _RULESET = TypeAdapter(list[Ruleset], config=ConfigDict(extra="forbid"))
 _LIMITS = TypeAdapter(list[Limits], config=ConfigDict(extra="forbid"))
 
 
-def _ruleset(given: Any) -> Ruleset:
+def _ruleset(rules: Any) -> Ruleset:
     """Return the rules of a name or of an object; what a client writes is never imported."""
     rewards = plugins.names("rewards")
-    name = given.get("name") if isinstance(given, dict) else given
+    name = rules.get("name") if isinstance(rules, dict) else rules
     if isinstance(name, str) and name not in (*PRESETS, *rewards):
         raise UnknownName.of("rules", name, [*PRESETS, *rewards])
-    if isinstance(given, str):
-        return preset(given)
-    parts = [given, *(part for part in given.values() if isinstance(part, dict))] if isinstance(given, dict) else []
+    if isinstance(rules, str):
+        return preset(rules)
+    parts = [rules, *(part for part in rules.values() if isinstance(part, dict))] if isinstance(rules, dict) else []
     if sum(map(len, parts)) > _MOST_RULES:
         raise ValueError(f"expected at most {_MOST_RULES} fields, found {sum(map(len, parts))}")
-    scheme = given["reward"].get("scheme") if parts and isinstance(given.get("reward"), dict) else None
+    scheme = rules["reward"].get("scheme") if parts and isinstance(rules.get("reward"), dict) else None
     known = [*map(str, RewardScheme), *rewards]
     if scheme is not None and scheme not in known:
         raise ValueError(f"unknown reward scheme {scheme!r:.60}: known are {', '.join(known)}")
     if isinstance(name, str):  # with the fields of the named rules that the object leaves out
-        given = _changed(_RULESET.dump_python([preset(name)], mode="json")[0], given)
-    return _strictly(_RULESET, given)
+        rules = _override(_RULESET.dump_python([preset(name)], mode="json")[0], rules)
+    return _strictly(_RULESET, rules)
 
 
-def _limits(given: Any) -> Limits:
-    if isinstance(given, dict) and (unknown := [name for name in given if name not in Limits.__slots__][:1]):
+def _limits(settings: Any) -> Limits:
+    if isinstance(settings, dict) and (unknown := [name for name in settings if name not in Limits.__slots__][:1]):
         raise ValueError(f"unknown limit {unknown[0]!r:.60}: known are {', '.join(Limits.__slots__)}")
-    return _strictly(_LIMITS, given)
+    return _strictly(_LIMITS, settings)
 
 
-def _strictly(kind: TypeAdapter[list[_T]], given: Any) -> _T:
-    return kind.validate_json(json.dumps([given]), strict=True)[0]  # which takes an object for a dataclass
+def _strictly(kind: TypeAdapter[list[_T]], value: Any) -> _T:
+    return kind.validate_json(json.dumps([value]), strict=True)[0]  # which takes an object for a dataclass
 
 
-def _changed(whole: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    both = {name for name, value in given.items() if isinstance(value, dict) and isinstance(whole.get(name), dict)}
-    return whole | {name: _changed(whole[name], value) if name in both else value for name, value in given.items()}
+def _override(whole: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    both = {name for name, value in changes.items() if isinstance(value, dict) and isinstance(whole.get(name), dict)}
+    return whole | {name: _override(whole[name], value) if name in both else value for name, value in changes.items()}
 
 
 Rules = Annotated[str | Ruleset, BeforeValidator(_ruleset)]
@@ -140,8 +140,8 @@ class JudgeRequest(_Body):
         if not len(self.problem_ids) == len(self.programs) == len(suites):
             raise UserError("problem_ids, programs and suites must have equal lengths")
         tests: list[Reply | None] | None
-        tests = None if self.suites is None else [None if each is None else _reply(each) for each in self.suites]
-        return [_reply(each) for each in self.programs], tests
+        tests = None if self.suites is None else [None if suite is None else _reply(suite) for suite in self.suites]
+        return [_reply(program) for program in self.programs], tests
 
     def cases(self) -> dict[str, list[ValidCase]]:
         """Return the replayed cases by problem.
@@ -159,9 +159,9 @@ class JudgeRequest(_Body):
         return {name: [_case(name, case) for case in cases] for name, cases in self.replayed.items()}
 
 
-def _case(problem_id: str, given: Any) -> ValidCase:
+def _case(problem_id: str, entry: Any) -> ValidCase:
     try:
-        case = CaseRecord.model_validate_json(json.dumps(given), strict=True).to_report().case
+        case = CaseRecord.model_validate_json(json.dumps(entry), strict=True).to_report().case
         values.validate(case.expected)
     except ValidationError as error:
         raise UserError(f"replayed.{problem_id}: {first_fault(error)}") from error
@@ -170,8 +170,8 @@ def _case(problem_id: str, given: Any) -> ValidCase:
     return case
 
 
-def _reply(given: GivenReply) -> str | AgentUnavailable:
-    return reply_text(AgentUnavailable(given.unavailable) if isinstance(given, UnavailableReply) else given)
+def _reply(reply: GivenReply) -> str | AgentUnavailable:
+    return reply_text(AgentUnavailable(reply.unavailable) if isinstance(reply, UnavailableReply) else reply)
 
 
 class JudgedItem(_Body):
@@ -183,7 +183,7 @@ class JudgedItem(_Body):
     tester: float | None
     """The suite's reward; null if it is masked, or if the request has no suite."""
     masked_because: Text
-    """Why `coder`, or the `tester` of a suite, is null; empty if neither is."""
+    """Reason for which `coder`, or the `tester` of a suite, is null; empty if neither is."""
     parts: Mapping[str, Mapping[str, float]]
     """By role, the weighted terms, which add up to the reward; {} where masked."""
     report: ReportRecord | None

@@ -10,18 +10,18 @@ from codea1_env.sandbox.interface import Limits
 
 @dataclass(frozen=True, slots=True)
 class ServiceBounds:
-    """What a server accepts, and how long it waits. Each must be positive."""
+    """The requests that a server accepts, and the times that it waits. Each must be positive."""
 
     client_s: float = 30.0
-    """How long a client may take for the head of a request, and for its body, and may read nothing of a response."""
+    """The time that a client may take for the head of a request, and for its body, or read nothing of a response."""
     grace_s: float = 8.0
-    """How long running requests may go on after `stop`."""
+    """The time for which running requests may go on after `stop`."""
     max_body_bytes: int = 16 << 20
     """The longest body of one request."""
     max_values: int = 1 << 20
     """Objects, arrays, keys and items of one request."""
     max_held_bytes: int = 256 << 20
-    """What all requests take together: bodies, what is made of them, answers. One may take as much as it leaves to the
+    """Bytes of all requests together: bodies, what is made of them, answers. One may take as much as it leaves to the
     others, so at most half of it."""
     max_items: int = 1024
     """Programs of one request, or jobs."""

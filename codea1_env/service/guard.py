@@ -182,7 +182,7 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives the whole body first, then what comes."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replayed() -> Message:
+    async def replay() -> Message:
         return first.pop() if first else await receive()
 
-    return replayed
+    return replay

@@ -144,13 +144,13 @@ class ServedJudge:
             self.bounds.require_allowed(job.limits)
         reports = deque(self._metered.run(jobs) if jobs else ())
 
-        def written() -> Iterator[bytes]:
+        def write_reports() -> Iterator[bytes]:
             while reports:  # none stays beside all that is written
                 report = reports.popleft()
                 yield reports_to_json([report])[1:-1]
                 HOLDING.get().take(-report.n_bytes)
 
-        return [*_array(written())]
+        return [*_array(write_reports())]
 
     def _hold_values(self, body: bytes) -> None:
         """Hold what reading a body will make of it: once its text, which is decoded, and once its values."""

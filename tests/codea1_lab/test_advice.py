@@ -14,14 +14,14 @@ import pytest
 
 from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_agents.scripted.oracle import Oracle, subject_of
 from codea1_env import values
 from codea1_env.agent import AgentContext, AgentSpec, Info, Observation, Role, load_agent
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.rounds.referee import Referee
 from codea1_env.sandbox import Sandbox
-from codea1_lab.advice import Choice, Sizes, advise, measured
+from codea1_lab.advice import Choice, Sizes, advise, measure_programs
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ class SubtleCoder:
     def act(self, observation: Observation, info: Info) -> str:
         known = self.problems.by_id(info["problem_id"]).wrong_programs
         subtle = sorted(known, key=lambda wrong: -wrong.subtlety)
-        return fenced(subtle[info["sample"] % len(subtle)].program, "Here it is.")
+        return fenced_reply(subtle[info["sample"] % len(subtle)].program, "Here it is.")
 
 
 def agent(spec: AgentSpec, role: Role, problems: ProblemSet, sandbox: Sandbox) -> NamedAgent:
@@ -134,7 +134,7 @@ def test_the_advice_is_that_of_an_exhaustive_comparison(
     problems, writer = source(name, limit, n_golden), SubtleCoder if coder == "subtle" else coder
     by = None if tester is None else agent(tester, "tester", problems, sandbox)
     agents = agent(writer, "coder", problems, sandbox), agent("fuzz", "tester", problems, sandbox)
-    found = measured(problems, *agents, by, sandbox, SIZES)
+    found = measure_programs(problems, *agents, by, sandbox, SIZES)
     assert (found.n_masked, len(found.programs) + found.n_broken) == (0, len(problems) * SIZES.samples)
     assert advise(found, ratio=ratio if tester else None, alpha=ALPHA).choice == choice
     assert exhaustive(problems, sandbox, writer, tester, ratio) == choice

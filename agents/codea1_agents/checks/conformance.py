@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
 from codea1_agents.play.named_agent import is_text, no_text
-from codea1_agents.play.own_code import described
+from codea1_agents.play.own_code import describe_failure
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, too_late, wait_within
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
@@ -166,7 +166,7 @@ class _AgentTests:
         except _Fault as fault:
             result, detail = Conformance.FAILED, str(fault)
         except (Exception, SystemExit) as error:  # noqa: BLE001  agents are anyone's code and may raise anything
-            text = str(error) if isinstance(error, CodeA1Error) else described(error)
+            text = str(error) if isinstance(error, CodeA1Error) else describe_failure(error)
             result, detail = Conformance.FAILED, f"raises {text}"
             traceback_text = "".join(traceback.format_exception(error))
         return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, traceback_text)

@@ -85,8 +85,8 @@ class Commands(PlainFlags, Boundary):
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
         from importlib.metadata import version  # noqa: PLC0415  only here
 
         typer.echo(f"codea1-env {version('codea1-env')}")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, new_table
+from codea1_agents.cli.console import Page, new_table, pluralize
 from codea1_agents.cli.options import Options, how_many
 from codea1_agents.cli.progress import Progress
 from codea1_env import values
@@ -62,7 +62,7 @@ def show_book(options: ShowOptions) -> None:
         table.columns[-1].max_width = page.width // 5
         page.show(table)
         rest = f" (--top {size} shows all)" if size > len(rows) else ""
-        page.say(f"{len(rows)} of {counted(size, 'case')}{rest}, judged by version {version} of the judge")
+        page.say(f"{len(rows)} of {pluralize(size, 'case')}{rest}, judged by version {version} of the judge")
     page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
 
 

@@ -86,11 +86,12 @@ def _handling_errors() -> Iterator[None]:
     except _UsageError as error:  # its message quotes the command line
         if type(error).__name__ == "NoArgsIsHelpError":  # it has printed the help
             raise
-        found: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which does not say what it got
-        got = f", got {found[0]['input']!r}" if found else ""
-        told = re.sub(r"(, unable to .*)?\.?$", "", error.format_message().replace("Input should be", "expected")) + got
-        told = re.sub(r"Got unexpected extra argument\(s\) \((.*)\)", r"expected no more arguments, got \1", told)
-        _say(f"{told} (see {error.ctx.command_path} --help)" if error.ctx else told)
+        details: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which does not say what it got
+        got = f", got {details[0]['input']!r}" if details else ""
+        message = error.format_message().replace("Input should be", "expected")
+        message = re.sub(r"(, unable to .*)?\.?$", "", message) + got
+        message = re.sub(r"Got unexpected extra argument\(s\) \((.*)\)", r"expected no more arguments, got \1", message)
+        _say(f"{message} (see {error.ctx.command_path} --help)" if error.ctx else message)
         raise typer.Exit(USER_ERROR) from None
     except Exception as error:
         code = _exit_code(error)

@@ -87,22 +87,23 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     with Progress("loading problems", None, page):
         problems = load_problems(options.source, limit=options.limit)
     with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        found = check_problems(problems, backend, slow_s=options.slow, inputs=calls_near_tests, progress=progress.reach)
-    bad = [each for each in found if each.status is not CheckStatus.OK]
+        slow_s, inputs = options.slow, calls_near_tests
+        checks = check_problems(problems, backend, slow_s=slow_s, inputs=inputs, progress=progress.reach)
+    bad = [check for check in checks if check.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
-    rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
+    rows += [(check.problem_id, check.status.value, check.detail) for check in bad]
     if rows:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
-    page.say(f"{problems.name}: {_counted(found, problems.skipped)}")
+    page.say(f"{problems.name}: {_count_by_status(checks, problems.skipped)}")
     for text, n_rows in problems.notes.items():
         page.say(f"{text} ({n_rows} {'row' if n_rows == 1 else 'rows'})")
     page.finish(
         problems=problems_document(options.source, problems),
-        counts=dict(Counter(each.status.value for each in found)),
+        counts=dict(Counter(check.status.value for check in checks)),
         notes=dict(problems.notes),
         skipped=[asdict(row) for row in problems.skipped],
         skipped_by_cause=_causes(problems.skipped),
-        not_ok=[asdict(each) for each in bad],
+        not_ok=[asdict(check) for check in bad],
     )
     if rows:
         raise typer.Exit(NOT_OK)
@@ -127,29 +128,29 @@ def run_check_agent(options: CheckAgentOptions) -> None:
         raise UserError(f"agent {spec!r} cannot be checked: it is interactive")
     plays = getattr(target, "plays", None)
     if not options.role and ":" in name and plays not in roles:  # a registered one plays both
-        said = (
+        sentence = (
             "does not say what it plays" if plays is None else f"says plays = {plays!r:.80}, expected coder or tester"
         )
-        raise UserError(f"{name} {said}: add --role coder, --role tester or --role both")
+        raise UserError(f"{name} {sentence}: add --role coder, --role tester or --role both")
     page = Page(as_json=options.as_json)
     role = cast(Literal["coder", "tester", "both"], options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
         limit_s = options.reply_timeout or None
         with Progress("testing", None, page):
             report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
-        for played, found in groupby(report.findings, lambda each: each.role):
-            rows = [(each.name, each.result, each.detail) for each in found]
+        for played, of_role in groupby(report.findings, lambda each: each.role):
+            rows = [(finding.name, finding.result, finding.detail) for finding in of_role]
             page.show(new_table((f"{report.agent} as {played}", "result", "because"), rows, whole=(1,)))
         if wants_traceback():
-            show_traceback("\n".join(filter(None, (each.traceback for each in report.findings))))
-        results = tally(Counter(each.result.value for each in report.findings).items())
+            show_traceback("\n".join(filter(None, (finding.traceback for finding in report.findings))))
+        results = tally(Counter(finding.result.value for finding in report.findings).items())
         page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
-        tests = [asdict(each) for each in report.findings]
+        tests = [asdict(finding) for finding in report.findings]
         page.finish(agent=report.agent, ok=report.ok, slowest_s=report.slowest_s, tests=tests)
     if not report.ok:
         raise typer.Exit(NOT_OK)
-    answers = [each for each in report.findings if each.name.endswith("with text")]
-    if all(each.result is Conformance.SKIPPED for each in answers):
+    answers = [finding for finding in report.findings if finding.name.endswith("with text")]
+    if all(answer.result is Conformance.SKIPPED for answer in answers):
         raise AgentUnavailable(f"{report.agent}: nothing was tested; {answers[0].detail}")
 
 
@@ -158,11 +159,11 @@ def run_check_machine(options: CheckMachineOptions) -> None:
     page, findings = Page(as_json=options.as_json), examine()
     rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
     page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
-    page.finish(findings=[asdict(each) for each in findings])
+    page.finish(findings=[asdict(finding) for finding in findings])
 
 
-def _counted(found: Sequence[ProblemCheck], skipped: Sequence[SkippedRow]) -> str:
-    counts = Counter(each.status for each in found)
+def _count_by_status(checks: Sequence[ProblemCheck], skipped: Sequence[SkippedRow]) -> str:
+    counts = Counter(check.status for check in checks)
     parts = [(status.value, counts[status]) for status in CheckStatus] + [("skipped", len(skipped))]
     because = f" ({tally(_causes(skipped).items())})" if skipped else ""
     return tally((name, n) for name, n in parts if n) + because

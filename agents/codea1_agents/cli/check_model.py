@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
-from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, problems_document, tally
+from codea1_agents.cli.console import Page, estimate_cells, new_table, pluralize, problems_document, tally
 from codea1_agents.cli.options import (
     Options,
     Problems,
@@ -92,7 +92,7 @@ def run_check_model(options: CheckModelOptions) -> None:
             facts=asdict(report.facts),
             memory_bytes=None if report.proposal.size is None else _bytes_by_kind(report.proposal.size),
             max_tokens=report.max_tokens,
-            roles=[asdict(each) for each in report.roles],
+            roles=[asdict(role) for role in report.roles],
             figures={name: estimate_document(each) for name, each in report.figures.items()},
             advice=list(steps),
         )
@@ -103,7 +103,7 @@ def _show(page: Page, report: ModelReport, n_problems: int) -> None:
     for role in report.roles:
         _show_role(page, role)
     rows = [(_NAMES[name], *estimate_cells(each)[:2]) for name, each in report.figures.items()]
-    page.show(new_table((counted(n_problems, "problem"), "mean", "95 % interval"), rows, right=(1,)))
+    page.show(new_table((pluralize(n_problems, "problem"), "mean", "95 % interval"), rows, right=(1,)))
 
 
 def _facts(report: ModelReport) -> list[tuple[str, str]]:
@@ -136,7 +136,7 @@ def _memory(proposal: Proposal) -> list[tuple[str, str]]:
 
 def _bytes_by_kind(size: RunSize) -> dict[str, int]:
     """Return the memory of each kind of process: on its GPU if it has one, else on the host."""
-    return {each.kind: each.device_bytes or each.host_bytes("later") for each in size.placement.processes}
+    return {process.kind: process.device_bytes or process.host_bytes("later") for process in size.placement.processes}
 
 
 def _show_role(page: Page, role: RoleReport) -> None:
@@ -146,5 +146,5 @@ def _show_role(page: Page, role: RoleReport) -> None:
     for reading in role.readings:
         page.say(f"  {harmless(reading)}")
     counts = [("replies", role.n_replies), ("cut", role.seen.n_cut), ("without a reply", role.n_unavailable)]
-    said = ", ".join(f"{n} {name}" for name, n in counts if n or name == "replies")
-    page.say(f"  in all: {said}{'; ' + tally(role.faults.items()) if role.faults else ''}")
+    counted = ", ".join(f"{n} {name}" for name, n in counts if n or name == "replies")
+    page.say(f"  in all: {counted}{'; ' + tally(role.faults.items()) if role.faults else ''}")

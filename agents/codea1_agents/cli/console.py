@@ -158,7 +158,7 @@ def estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
     return number(estimate.mean), interval, str(estimate.n)
 
 
-def counted(n: int, noun: str) -> str:
+def pluralize(n: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless the number is 1."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
@@ -266,8 +266,8 @@ def as_typed(text: str) -> str:
 
     An environment that is not activated, such as the one of `make demo`, is on no path.
     """
-    running, found = Path(sys.argv[0]), shutil.which("codea1")
-    if running.name != "codea1" or (found is not None and Path(found).resolve() == running.resolve()):
+    running, command = Path(sys.argv[0]), shutil.which("codea1")
+    if running.name != "codea1" or (command is not None and Path(command).resolve() == running.resolve()):
         return text
     place = Path(os.path.relpath(running)) if running.is_relative_to(Path.cwd()) else running
     return re.sub(r"(?:^|(?<=: )|(?<=&& ))codea1 ", lambda _: f"{shlex.quote(str(place))} ", text)

@@ -65,7 +65,7 @@ def run_coevolve(options: CoevolveOptions) -> None:
     with page.apart():
         config = _settings(base, options.seed, options.steps)
         _pretrain(base, config, page)
-        done = _trained(config, out / "run", page)
+        done = _train_or_resume(config, out / "run", page)
         if done.interrupted:
             page.note(f"interrupted; the same command continues (folder {out})", even_if_quiet=True)
             page.finish(interrupted=True, out=str(done.folder), steps=done.steps)
@@ -128,7 +128,7 @@ def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
     return load_training(_PRESET, changes)
 
 
-def _trained(config: TrainingConfig, run: Path, page: Page) -> Any:
+def _train_or_resume(config: TrainingConfig, run: Path, page: Page) -> Any:
     from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
 
     with (LiveTable if page.is_live else PlainLines)(page) as watcher:

@@ -15,14 +15,14 @@ from codea1_agents.play.person import (
     MOST_POINTS,
     PersonGame,
     answers,
-    explained,
-    found,
-    missed,
+    describe_finding,
+    explain_tests,
+    missed_tests,
     remarks,
     sentence,
 )
 from codea1_agents.scripted.duels import N_DUELS, duel
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_env.errors import UserError
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.rendering import duel_picture
@@ -52,39 +52,39 @@ def run_duel(options: DuelOptions) -> None:
     """
     page, chosen = Page(as_json=options.as_json), duel(options.number)
     human = HumanAgent()
-    game = PersonGame(chosen.problem, "tester", lambda _: fenced(chosen.program), hints=chosen.hints)
+    game = PersonGame(chosen.problem, "tester", lambda _: fenced_reply(chosen.program), hints=chosen.hints)
     page.say(DUEL_TASK)
     points = MOST_POINTS
     with page.apart():
-        judged = _tried(game, human)
+        judged = _play_try(game, human)
         while (points := game.points) and not game.has_won:
             _tell(page, game, judged)
             try:
-                judged = _tried(game, human, is_again=True)
+                judged = _play_try(game, human, is_again=True)
             except UserError:  # the input has ended
                 points = 0
                 break
     page.show(duel_picture(judged, width=page.width, reveals=True, is_brief=True))
     page.say(f"You have {'won' if game.has_won else 'lost'}: {answers(judged)}; {points} of {MOST_POINTS} points.")
-    for each in missed(game):
-        page.say(f"A test that finds it: {each.test}. {each.told}")
+    for missed in missed_tests(game):
+        page.say(f"A test that finds it: {missed.test}. {missed.told}")
     page.finish(duel=options.number, problem=chosen.problem.id, points=points, most_points=MOST_POINTS)
     show_next(page, "duel", number=options.number % N_DUELS + 1)
 
 
 def _tell(page: Page, game: PersonGame, judged: JudgedRound) -> None:
     """Print what a try without success has shown, line by line, and the hint."""
-    page.say(sentence(found(game, judged)))
-    for each in explained(game, judged):
-        page.say(f"  {each.test}")
-        page.say(f"    {each.told}")
+    page.say(sentence(describe_finding(game, judged)))
+    for explained in explain_tests(game, judged):
+        page.say(f"  {explained.test}")
+        page.say(f"    {explained.told}")
     for line in remarks(game, judged):
         page.say(f"  {line}")
     if hint := game.hint():
         page.say(f"Hint: {hint}")
 
 
-def _tried(game: PersonGame, human: HumanAgent, *, is_again: bool = False) -> JudgedRound:
+def _play_try(game: PersonGame, human: HumanAgent, *, is_again: bool = False) -> JudgedRound:
     """Return the round of one try."""
     turn = game.turn()
     return game.submit(human.act(turn.observation, turn.info, is_again=is_again))

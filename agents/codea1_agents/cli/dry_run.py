@@ -73,7 +73,7 @@ def _devices_table(size: RunSize) -> Any:
         for number, held in enumerate(placement.by_gpu)
         if devices.gpu
     ]
-    on_host = [each for each in placement.processes if not each.gpus]
+    on_host = [process for process in placement.processes if not process.gpus]
     host = f"{devices.host_gb:.0f}" if devices.host_gb else "unknown"
     rows.append(("host, at the start", _names(on_host), _gb(placement.start_bytes), host))
     rows.append(("host, later", _names(on_host), _gb(placement.work_bytes), host))

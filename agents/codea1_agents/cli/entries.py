@@ -29,7 +29,7 @@ PLAY, TRAIN, MEASURE, LOOK, CHECK = "Play", "Train", "Measure", "Look", "Check a
 
 
 _KINDS = {str: "TEXT", Path: "PATH", int: "INTEGER", float: "FLOAT"}
-"""What the help calls the types of options."""
+"""Names of the types of options in the help."""
 
 
 _LARGEST: dict[type, float] = {int: 1_000_000, float: 1e9}
@@ -151,8 +151,8 @@ def _as_shown(name: str, annotation: Any, default: object) -> Any:
     declared = next((each for each in about if isinstance(each, ParameterInfo)), None)
     if declared is None:
         return annotation
-    shown = copy(declared)  # declarations are shared by commands
-    types = [kind, *get_args(kind), *(part for each in get_args(kind) for part in get_args(each))]
+    option = copy(declared)  # declarations are shared by commands
+    types = [kind, *get_args(kind), *(part for argument in get_args(kind) for part in get_args(argument))]
     called = next((word for each, word in _KINDS.items() if each in types), None)
     shown.metavar = shown.metavar or (called if isinstance(shown, OptionInfo) else name.upper())
     if (largest := next((most for each, most in _LARGEST.items() if each in types), None)) is not None:

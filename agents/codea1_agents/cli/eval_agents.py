@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from rich.text import Text
 from typer import Option
 
-from codea1_agents.cli.console import counted, tally
+from codea1_agents.cli.console import pluralize, tally
 from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session
 from codea1_agents.cli.options import agent_spec, from_options, how_many, n_tests, seed_of
 from codea1_agents.evaluation.answers import require_answering
@@ -94,23 +94,23 @@ def run_coder(options: CoderOptions) -> None:
     if options.generations is not None and options.samples != 1:
         raise UserError("--samples is of --agent: a file of generations has its own number of replies")
     with eval_session(options, without=options.without) as session:
-        played = _played(session, options.agent, options.generations, "coder")
-        problems = [each for each in session.tested("a program") if played.has(each.id)]
-        n_without = sum(not each.golden for each in session.problems)
+        replier = _replier_of(session, options.agent, options.generations, "coder")
+        problems = [test for test in session.problems_with_tests("a program") if replier.has(test.id)]
+        n_without = sum(not problem.golden for problem in session.problems)
         if n_without:
             session.page.warn(f"{n_without} problems without golden tests are left out")
-        n = options.samples if played.generations is None else played.generations.most
-        absent = set() if played.generations is None else played.generations.missing
-        missing = {each for each in absent if each[0] in {problem.id for problem in problems}}
-        settings = session.settings("coder", agent=played.name, samples=n)
+        n = options.samples if replier.generations is None else replier.generations.most
+        absent = set() if replier.generations is None else replier.generations.missing
+        missing = {sample for sample in absent if sample[0] in {problem.id for problem in problems}}
+        settings = session.settings("coder", agent=replier.name, samples=n)
         keeper = RecordKeeper(session, options.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
-        known = {(each.problem_id, each.sample) for each in keeper.records if _is_settled(each.masked)}
-        batches = evaluate_coder(problems, played.agent, session.sandbox, samples=n, known=known | missing)
-        keeper.take(batches, len(problems) * n - len(missing), partial(_coder_figures, session, played.name, n))
+        known = {(record.problem_id, record.sample) for record in keeper.records if _is_settled(record.masked)}
+        batches = evaluate_coder(problems, replier.agent, session.sandbox, samples=n, known=known | missing)
+        keeper.take(batches, len(problems) * n - len(missing), partial(_coder_figures, session, replier.name, n))
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
+class _Replier:
     """Whose replies are evaluated."""
 
     agent: NamedAgent
@@ -122,18 +122,19 @@ class _Played:
         return self.generations is None or problem_id in self.generations.replies
 
 
-def _played(session: EvalSession, spec: str, file: Path | None, role: Role) -> _Played:
+def _replier_of(session: EvalSession, spec: str, file: Path | None, role: Role) -> _Replier:
     if bool(spec) == (file is not None):
         raise UserError("name one of --agent and --generations")
     if file is None:
-        return _Played(session.agent(spec, role), spec, None)
-    found = read_generations(file, session.problems, role)
-    if found.n_unknown:
-        session.page.warn(f"{file}: {found.n_unknown} lines are about other problems and left out")
-    if found.lacking:
-        session.page.warn(f"{found.lacking[0]} has no sample; {len(found.lacking)} such lines count as empty replies")
-    name = f"{file.name} (sha256 {found.digest[:12]})"
-    return _Played(NamedAgent(found, str(file), seed=None), name, found)
+        return _Replier(session.agent(spec, role), spec, None)
+    generations = read_generations(file, session.problems, role)
+    if generations.n_unknown:
+        session.page.warn(f"{file}: {generations.n_unknown} lines are about other problems and left out")
+    if generations.lacking:
+        n = len(generations.lacking)
+        session.page.warn(f"{generations.lacking[0]} has no sample; {n} such lines count as empty replies")
+    name = f"{file.name} (sha256 {generations.digest[:12]})"
+    return _Replier(NamedAgent(generations, str(file), seed=None), name, generations)
 
 
 def _is_settled(masked: str) -> bool:
@@ -142,27 +143,27 @@ def _is_settled(masked: str) -> bool:
 
 
 def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: list[CoderSample]) -> dict[str, Any]:
-    found = figures_of_coder(records, seed=session.options.seed)
-    figures = {f"pass@{k}": estimate for k, estimate in found.pass_at.items()}
-    figures[f"avg@{n_samples}"] = found.average
-    _show(session, spec, found.n_problems, figures)
-    session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
-    if found.n_with_own_tests:
-        programs = counted(found.n_with_own_tests, "program")
+    coder = figures_of_coder(records, seed=session.options.seed)
+    figures = {f"pass@{k}": estimate for k, estimate in coder.pass_at.items()}
+    figures[f"avg@{n_samples}"] = coder.average
+    _show(session, spec, coder.n_problems, figures)
+    session.page.say(f"samples: {tally(coder.verdicts.items()) or 'none'}{_masked_sentence(coder.n_masked)}")
+    if coder.n_with_own_tests:
+        programs = pluralize(coder.n_with_own_tests, "program")
         session.page.say(f"{programs} came with tests of their own, which were left out")
-    return _document(figures, found, "n_problems", "n_samples", "n_masked", "verdicts", "n_with_own_tests")
+    return _document(figures, coder, "n_problems", "n_samples", "n_masked", "verdicts", "n_with_own_tests")
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
     session.page.show(
-        Text(harmless(f"{spec} on {session.options.problems}: {counted(n_problems, 'problem')}"), style="bold")
+        Text(harmless(f"{spec} on {session.options.problems}: {pluralize(n_problems, 'problem')}"), style="bold")
     )
     session.show_figures("figure", figures)
 
 
-def _document(figures: dict[str, Estimate], found: object, *facts: str) -> dict[str, Any]:
+def _document(figures: dict[str, Estimate], details: object, *facts: str) -> dict[str, Any]:
     documents = {name: estimate_document(estimate) for name, estimate in figures.items()}
-    return {"figures": documents, **{name: getattr(found, name) for name in facts}}
+    return {"figures": documents, **{name: getattr(details, name) for name in facts}}
 
 
 def _masked_sentence(n_masked: dict[str, int]) -> str:
@@ -179,31 +180,31 @@ def run_tester(options: TesterOptions) -> None:
     """
     mode = options.mode or (Mode.QUERIES if options.generations is None else Mode.SUITE)
     if mode not in list(Mode):
-        raise UnknownName.of("mode", mode, [each.value for each in Mode])
+        raise UnknownName.of("mode", mode, [mode_.value for mode_ in Mode])
     if options.generations is not None and mode == Mode.QUERIES:
         raise UserError("--mode queries is of --agent: a file of generations has one suite per problem")
     task = from_options(TesterTask, options, mode=Mode(mode), max_mutants=options.mutants)
     with eval_session(options, without=options.without) as session:
-        played = _played(session, options.agent, options.generations, "tester")
-        if played.generations is not None and played.generations.most > 1:
-            raise UserError(f"{options.generations}: expected one suite per problem, got {played.generations.most}")
-        problems = [each for each in session.problems if played.has(each.id)]
+        replier = _replier_of(session, options.agent, options.generations, "tester")
+        if replier.generations is not None and replier.generations.most > 1:
+            raise UserError(f"{options.generations}: expected one suite per problem, got {replier.generations.most}")
+        problems = [problem for problem in session.problems if replier.has(problem.id)]
         base = session.agent(options.base, "tester", called="base") if options.base else None
-        for agent in (played.agent, base) if base is not None else ():
+        for agent in (replier.agent, base) if base is not None else ():
             require_answering(agent)
         compared = {"base": options.base} if options.base else {}
-        settings = session.settings("tester", agent=played.name, task=asdict(task), **compared)
+        settings = session.settings("tester", agent=replier.name, task=asdict(task), **compared)
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
-        known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
-        batches = evaluate_tester(problems, played.agent, session.sandbox, task, known=known, base=base)
-        keeper.take(batches, len(problems), partial(_tester_figures, session, played.name, task.tests))
+        known = {record.problem_id for record in keeper.records if _is_settled(record.masked)}
+        batches = evaluate_tester(problems, replier.agent, session.sandbox, task, known=known, base=base)
+        keeper.take(batches, len(problems), partial(_tester_figures, session, replier.name, task.tests))
 
 
 def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list[TesterRecord]) -> dict[str, Any]:
-    found = figures_of_tester(records, tests=n_tests, seed=session.options.seed)
-    _show(session, spec, found.n_problems, found.figures)
-    wrong = tally(found.faults.items()) or "none"
-    session.page.say(f"tests that are not right: {wrong}{_masked_sentence(found.n_masked)}")
-    if found.n_masked_mutants:
-        session.page.say(f"not measured: {found.n_masked_mutants} mutants")
-    return _document(found.figures, found, "n_problems", "n_masked", "n_masked_mutants", "faults")
+    figures_of_tests = figures_of_tester(records, tests=n_tests, seed=session.options.seed)
+    _show(session, spec, figures_of_tests.n_problems, figures_of_tests.figures)
+    wrong = tally(figures_of_tests.faults.items()) or "none"
+    session.page.say(f"tests that are not right: {wrong}{_masked_sentence(figures_of_tests.n_masked)}")
+    if figures_of_tests.n_masked_mutants:
+        session.page.say(f"not measured: {figures_of_tests.n_masked_mutants} mutants")
+    return _document(figures_of_tests.figures, figures_of_tests, "n_problems", "n_masked", "n_masked_mutants", "faults")

@@ -48,12 +48,12 @@ def run_compare(options: CompareOptions) -> None:
     """
     page, before, after = Page(as_json=options.as_json), options.before, options.after
     settings = [stored_settings(path) for path in (before, after)]
-    kinds = [each.get("kind") for each in settings]
+    kinds = [setting.get("kind") for setting in settings]
     if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
         raise UserError(
             f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): both must be of coders or both of testers"
         )
-    judges = [judge_version_in(each) for each in settings]
+    judges = [judge_version_in(setting) for setting in settings]
     if judges[0] != judges[1]:
         raise UserError(
             f"cannot compare {before} with {after}: version {judges[0]} of the judge judged the first, version"
@@ -64,32 +64,32 @@ def run_compare(options: CompareOptions) -> None:
         page.warn(f"the two also differ in other settings: {', '.join(differing)}")
     read = _coder_figures if kinds[0] == "coder" else _tester_figures
     first, second = read(before), read(after)
-    found = {name: compare_figure(first[name], second[name], seed=options.seed) for name in first if name in second}
-    found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
-    if not found:
+    pairs = {name: compare_figure(first[name], second[name], seed=options.seed) for name in first if name in second}
+    pairs = {name: pair for name, pair in pairs.items() if pair.difference.n_problems}
+    if not pairs:
         raise UserError(f"{before} and {after} have no problem with a common figure")
     columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "problems to show it")
-    page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
-    shown = [name for name, pair in found.items() if pair.is_shown]
-    page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
+    page.show(new_table(columns, [_row(name, pair) for name, pair in pairs.items()], right=(1, 2, 3, 5, 6)))
+    differing = [name for name, pair in pairs.items() if pair.is_shown]
+    page.say(f"shown by these problems: {', '.join(differing) or 'no difference'}")
     page.finish(
         before=str(before),
         after=str(after),
         seed=options.seed,
         judge_version=judges[0],
-        figures={name: _to_json(pair) for name, pair in found.items()},
+        figures={name: _to_json(pair) for name, pair in pairs.items()},
     )
 
 
 def _coder_figures(path: Path) -> _Figures:
-    samples = list({(each.problem_id, each.sample): each for each in read_records(path, CoderSample)}.values())
+    samples = list({(record.problem_id, record.sample): record for record in read_records(path, CoderSample)}.values())
     figures: _Figures = {f"pass@{k}": pass_at_k_by_problem(samples, k) for k in USUAL_K}
     return figures | {"avg@n": avg_by_problem(samples)}
 
 
 def _tester_figures(path: Path) -> _Figures:
     tests = int(stored_settings(path)["task"]["tests"])
-    records = list({each.problem_id: each for each in read_records(path, TesterRecord)}.values())
+    records = list({record.problem_id: record for record in read_records(path, TesterRecord)}.values())
     return {name: figure_by_problem(records, name, tests=tests) for name in figure_names(tests)}
 
 

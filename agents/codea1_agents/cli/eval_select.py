@@ -58,19 +58,19 @@ def run_select(options: SelectOptions) -> None:
     coder, tester = options.coder, options.tester
     with eval_session(options, without=options.without) as session:
         agents = session.agent(coder, "coder"), session.agent(tester, "tester")
-        tested = session.tested("a choice")
+        problems_with_tests = session.problems_with_tests("a choice")
         sizes = {"candidates": options.candidates, "suites": options.suites, "tests": options.tests}
         settings = session.settings("select", coder=coder, tester=tester, **sizes)
         keeper = RecordKeeper(session, options.out, settings, SelectionRecord, lambda each: each.problem_id)
-        known = frozenset(each.problem_id for each in keeper.records if not each.masked)
-        batches = select_candidates(tested, agents[0], agents[1], session.sandbox, known=known, **sizes)
+        known = frozenset(record.problem_id for record in keeper.records if not record.masked)
+        batches = select_candidates(problems_with_tests, agents[0], agents[1], session.sandbox, known=known, **sizes)
 
         def figures(records: list[SelectionRecord]) -> dict[str, Any]:
-            found = selection_figures(records, seed=options.seed)
-            session.show_figures("choice by tests", {label: getattr(found, name) for label, name in _ROWS})
-            if found.n_masked:
-                session.page.say(f"masked, in no figure above: {found.n_masked} problems")
-            documents = {name: estimate_document(getattr(found, name)) for _, name in _ROWS}
-            return {"figures": documents, "n_problems": found.n_problems, "n_masked": found.n_masked}
+            selection = selection_figures(records, seed=options.seed)
+            session.show_figures("choice by tests", {label: getattr(selection, name) for label, name in _ROWS})
+            if selection.n_masked:
+                session.page.say(f"masked, in no figure above: {selection.n_masked} problems")
+            documents = {name: estimate_document(getattr(selection, name)) for _, name in _ROWS}
+            return {"figures": documents, "n_problems": selection.n_problems, "n_masked": selection.n_masked}
 
-        keeper.take(batches, len(tested), figures)
+        keeper.take(batches, len(problems_with_tests), figures)

@@ -1,4 +1,4 @@
-"""What the evaluation commands share: problems, agents, stored records, and what happens on Ctrl-C."""
+"""The session that the evaluation commands share: problems, agents, stored records, and the reaction to Ctrl-C."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class EvalSession:
     stack: ExitStack
     agents: list[NamedAgent] = field(default_factory=list)
     gguf: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What models of agents were converted from, as `sources_of`."""
+    """The sources from which models of agents were converted, as `sources_of`."""
 
     def agent(self, spec: str, role: Role, *, called: str = "") -> NamedAgent:
         """Return the agent of that name; the session closes it.
@@ -89,23 +89,23 @@ class EvalSession:
         asked = next(filter(None, (agent.asked for agent in self.agents)), None)
         return asked or (self.sandbox.oldest() if isinstance(self.sandbox, LocalSandbox) else None)
 
-    def written(self, begun: float) -> str:
+    def usage_since(self, begun: float) -> str:
         """Return what models have written since a time (`time.monotonic`); empty without a reply of one."""
         usages = [each for agent in self.agents if isinstance(each := getattr(agent.inner, "usage", None), Usage)]
-        n, tokens = sum(each.completions for each in usages), sum(each.completion_tokens for each in usages)
+        n, tokens = sum(usage.completions for usage in usages), sum(usage.completion_tokens for usage in usages)
         speed = f"{tokens / (time.monotonic() - begun):.0f} tokens/s"
         return f"{n} replies, {sum(each.cut for each in usages)} cut, {speed}" if n else ""
 
-    def tested(self, what: str) -> list[Problem]:
+    def problems_with_tests(self, what: str) -> list[Problem]:
         """Return the problems that have golden tests.
 
         Raises:
             UserError: no problem has any, so `what` cannot be judged.
         """
-        found = [problem for problem in self.problems if problem.golden]
-        if not found:
+        problems = [problem for problem in self.problems if problem.golden]
+        if not problems:
             raise UserError(f"{self.options.problems}: no problem has golden tests that could judge {what}")
-        return found
+        return problems
 
     def settings(self, kind: str, **options: Any) -> dict[str, Any]:
         """Return the settings that decide the records of an evaluation."""
@@ -190,7 +190,7 @@ class RecordKeeper(Generic[_R]):
         try:
             with Progress("evaluating", total, page, done=len(self._records)) as progress:
                 progress.running = self._session.running
-                progress.facts = partial(self._session.written, time.monotonic())
+                progress.facts = partial(self._session.usage_since, time.monotonic())
                 for batch in batches:
                     self._add(batch)
                     progress.reach(len(self._records), total)

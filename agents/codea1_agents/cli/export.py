@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, problems_document, tally
+from codea1_agents.cli.console import Page, pluralize, problems_document, tally
 from codea1_agents.cli.eval_session import eval_session
 from codea1_agents.cli.options import Options, Problems, SessionOptions, agent_spec, n_suites, n_tests, output, seed_of
 from codea1_agents.cli.progress import Progress
@@ -73,25 +73,25 @@ def run_export_tests(options: ExportTestsOptions) -> None:
         sizes = {"suites": options.suites, "tests": options.tests}
         with Progress("writing and judging tests", len(session.problems), session.page) as bar:
             bar.running = session.running
-            found = export_tests(session.problems, tester, session.sandbox, **sizes, coder=opponent, progress=bar.reach)
-        write_rows(options.out, found.rows)
+            data = export_tests(session.problems, tester, session.sandbox, **sizes, coder=opponent, progress=bar.reach)
+        write_rows(options.out, data.rows)
         page = session.page
-        page.say(f"{options.out}: {counted(found.n_tests, 'test')} of {counted(len(found.rows), 'problem')}")
-        if found.rejections:
-            page.say(f"left out: {tally(found.rejections.most_common())}")
-        if found.without_tests:
-            page.warn(f"{len(found.without_tests)} problems without a confirmed test were left out")
-        if found.unavailable:
-            page.warn(f"{len(found.unavailable)} problems were left out, since an agent or the sandbox was unavailable")
+        page.say(f"{options.out}: {pluralize(data.n_tests, 'test')} of {pluralize(len(data.rows), 'problem')}")
+        if data.rejections:
+            page.say(f"left out: {tally(data.rejections.most_common())}")
+        if data.without_tests:
+            page.warn(f"{len(data.without_tests)} problems without a confirmed test were left out")
+        if data.unavailable:
+            page.warn(f"{len(data.unavailable)} problems were left out, since an agent or the sandbox was unavailable")
         page.finish(
             problems=problems_document(options.problems, session.problems),
             seed=options.seed,
             out=str(options.out),
-            n_problems=len(found.rows),
-            n_tests=found.n_tests,
-            without_tests=found.without_tests,
-            unavailable=found.unavailable,
-            rejections=dict(found.rejections),
+            n_problems=len(data.rows),
+            n_tests=data.n_tests,
+            without_tests=data.without_tests,
+            unavailable=data.unavailable,
+            rejections=dict(data.rejections),
         )
 
 

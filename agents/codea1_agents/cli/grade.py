@@ -14,7 +14,7 @@ from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.options import Options, Problems, rules_name, sandbox_name
 from codea1_agents.cli.progress import Progress
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_env import judge, score
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import ProblemReport
@@ -63,7 +63,7 @@ def run_grade(options: GradeOptions) -> None:
     program, tests = map(_text, (options.program, options.tests))
     with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox, Progress("judging", None, page):
         page.warn_if_weak(promise_of(sandbox))
-        report = judge(problem, program if "```" in program else fenced(program), tests, rules, sandbox=sandbox)
+        report = judge(problem, program if "```" in program else fenced_reply(program), tests, rules, sandbox=sandbox)
     rewards = score(report, rules)
     whole = ProblemReport(problem.id, (report,))
     page.show(

@@ -102,38 +102,39 @@ def list_agents(options: AgentsOptions) -> None:
     if options.name:
         _show_agent(page, options.name.partition(",")[0])
         return
-    found = [_described("agents", name) for name in names("agents")]
+    descriptions = [_describe("agents", name) for name in names("agents")]
     rows = []
-    for each in found:
+    for each in descriptions:
         note = f" Missing here: {install_line(each.missing)}" if each.missing else ""
         rows.append((each.name, ", ".join(each.roles), ", ".join(map(str, each.options)), each.what + note))
     page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
     page.say("codea1 list agents NAME shows the options of one agent.")
-    page.finish(agents=[asdict(each) for each in found])
+    page.finish(agents=[asdict(description) for description in descriptions])
 
 
 def _show_agent(page: Page, name: str) -> None:
     target = resolve("agents", name)
-    found = _described("agents", name)
-    page.say(f"{name}, plays {' and '.join(found.roles)}")
+    description = _describe("agents", name)
+    page.say(f"{name}, plays {' and '.join(description.roles)}")
     for line in (inspect.getdoc(target) or "").splitlines():
         page.say(line)
-    if found.options:
-        page.show(new_table(("option", "type", "default"), [each.cells() for each in found.options], whole=(0,)))
-    if found.missing:
-        page.say(f"Missing here: {install_line(found.missing)}")
-    page.finish(agents=[asdict(found)])
+    if description.options:
+        rows = [option.cells() for option in description.options]
+        page.show(new_table(("option", "type", "default"), rows, whole=(0,)))
+    if description.missing:
+        page.say(f"Missing here: {install_line(description.missing)}")
+    page.finish(agents=[asdict(description)])
 
 
 def list_problems(options: ProblemsOptions) -> None:
     """List the registered problem sources."""
     page, rows, data = Page(as_json=options.as_json), [], []
     for name in names("problems"):
-        found = _described("problems", name)
+        description = _describe("problems", name)
         counts = _counts(name)
-        takes = "".join(f":{each.name.upper()}" for each in found.options)
-        rows.append((name + takes, tally(counts.items()) or "-", found.what))
-        data.append(asdict(found) | {"n_by_kind": counts})
+        takes = "".join(f":{option.name.upper()}" for option in description.options)
+        rows.append((name + takes, tally(counts.items()) or "-", description.what))
+        data.append(asdict(description) | {"n_by_kind": counts})
     page.show(new_table(("name", "problems by kind", "what it is"), rows, whole=(0, 1)))
     page.finish(sources=data)
 
@@ -158,13 +159,13 @@ def list_sandboxes(options: SandboxesOptions) -> None:
 
 
 def _list_registered(group: Literal["rewards", "sandboxes"], page: Page) -> None:
-    found = _shown(page, ("name", "what it is"), {name: _described(group, name).what for name in names(group)})
-    if not found:
+    rows = _show_table(page, ("name", "what it is"), {name: _describe(group, name).what for name in names(group)})
+    if not rows:
         page.say("No installed package has registered one.")
-    page.finish(**{group: found})
+    page.finish(**{group: rows})
 
 
-def _shown(page: Page, headings: tuple[str, str], what: Mapping[str, str]) -> list[dict[str, str]]:
+def _show_table(page: Page, headings: tuple[str, str], what: Mapping[str, str]) -> list[dict[str, str]]:
     """Print a table by name; return it as plain data."""
     page.show(new_table(headings, list(what.items()), whole=(0,)))
     return [{"name": name, "what": each} for name, each in what.items()]
@@ -174,7 +175,7 @@ def list_presets(options: PresetsOptions) -> None:
     """List the presets of `codea1 train`."""
     page = Page(as_json=options.as_json)
     what = {name: load_training(name).about for name in preset_names()}
-    page.finish(presets=_shown(page, ("preset", "what it is"), what))
+    page.finish(presets=_show_table(page, ("preset", "what it is"), what))
 
 
 def list_rules(options: RulesOptions) -> None:
@@ -193,8 +194,8 @@ def list_prompts(options: PromptsOptions) -> None:
     """List the wordings of prompts, and what may follow their names."""
     page = Page(as_json=options.as_json)
     page.finish(
-        prompts=_shown(page, ("wording", "what it is"), {name: about(name) for name in WORDINGS}),
-        extensions=_shown(page, ("after a wording", "what it adds"), EXTENSIONS),
+        prompts=_show_table(page, ("wording", "what it is"), {name: about(name) for name in WORDINGS}),
+        extensions=_show_table(page, ("after a wording", "what it adds"), EXTENSIONS),
     )
 
 
@@ -216,7 +217,7 @@ class _Option:
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
+class _Description:
     """One registered name."""
 
     name: str
@@ -226,19 +227,19 @@ class _Described:
     roles: tuple[str, ...] = ()
     """The roles that an agent can play."""
     missing: str = ""
-    """What a user must install first."""
+    """The extra that a user must install first."""
 
 
-def _described(group: Group, name: str) -> _Described:
+def _describe(group: Group, name: str) -> _Description:
     missing = missing_extra(f"codea1_env.{group}", name) or ""
     try:
         target = resolve(group, name)
     except UserError as error:
-        return _Described(name, f"cannot be used: {error}", missing=missing)
+        return _Description(name, f"cannot be used: {error}", missing=missing)
     what = " ".join((inspect.getdoc(target) or "").partition("\n\n")[0].split())
     plays = getattr(target, "plays", None)
     roles = (plays,) if plays in _ROLES else _ROLES
-    return _Described(name, what, _options(group, target), roles if group == "agents" else (), missing)
+    return _Description(name, what, _options(group, target), roles if group == "agents" else (), missing)
 
 
 def _options(group: Group, target: Any) -> tuple[_Option, ...]:

@@ -111,7 +111,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise UserError if a file to write is one to read."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         outputs = {os.path.realpath(path) for name in ("out", "save") if (path := values.pop(name, None))}
         if not outputs:
             return
@@ -166,5 +166,5 @@ def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int 
 
 def from_options(kind: type[_T], options: object, **others: Any) -> _T:
     """Return a `kind`, a dataclass: each field is in `others` or is the attribute of the same name of `options`."""
-    names = {each.name for each in fields(cast(Any, kind)) if hasattr(options, each.name)} - others.keys()
+    names = {field.name for field in fields(cast(Any, kind)) if hasattr(options, field.name)} - others.keys()
     return kind(**{name: getattr(options, name) for name in names}, **others)

@@ -18,7 +18,7 @@ from typer import Option
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, as_typed, counted, estimate_cells, new_table, problems_document, show_next
+from codea1_agents.cli.console import Page, as_typed, estimate_cells, new_table, pluralize, problems_document, show_next
 from codea1_agents.cli.options import (
     Alpha,
     Limit,
@@ -157,7 +157,7 @@ def run_play(options: PlayOptions) -> None:
     page = Page(as_json=options.as_json, quiet=options.quiet)
     require_out_or_resume(options.out, options.resume)
     with Progress("loading problems", None, page):
-        problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
+        problems, config = _resolve(options, None if options.resume is None else stored_config(options.resume))
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         run = _Run(options, config, problems, sandbox, page)
@@ -165,18 +165,18 @@ def run_play(options: PlayOptions) -> None:
         show_next(page, "play with mistakes" if run.tally.book_size else "play", out=folder)
 
 
-def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
+def _resolve(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
     """Return problems and configuration: from the options, else from the run (`base`), else from the defaults."""
 
-    def given(name: str) -> Any:
+    def setting(name: str) -> Any:
         value = getattr(options, name)
         return value if value is not None else getattr(_DEFAULTS if base is None else base, name)
 
-    named = preset(given("rules")) if base is None or options.rules is not None else base.rules
+    named = preset(setting("rules")) if base is None or options.rules is not None else base.rules
     rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests)
-    problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
+    problems = load_problems(setting("problems"), strict=setting("strict"), limit=setting("limit"))
     require_golden_tests(problems, rules)
-    plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
+    plain = {each.name: setting(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
     derived = {
         "rules": rules,
         "problems_digest": problems_digest(problems),
@@ -237,7 +237,7 @@ class _Run:
                     known = self.tally.summary(seed=self.config.seed)
                     folder.write_metrics(self._metrics(known, time.perf_counter() - begun))
                 if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
-                    recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
+                    recorded = f"{pluralize(folder.n_episodes, 'episode')} recorded"
                     self.page.note(f"{recorded}; {self._continue_line(folder)}", even_if_quiet=True)
                 raise
             early.remove()
@@ -316,7 +316,7 @@ class _Run:
         if self.n_drawn >= self._n_wanted or not game.rounds:
             return
         if any(suite.beats_rightly for judged in game.rounds for suite in judged.report.candidates[0].suites):
-            with progress.paused():
+            with progress.pause():
                 self._draw(game, f"{'another' if self.n_drawn else 'the first'} whose program fails a right test")
         elif len(self.undrawn) < self._n_wanted:
             self.undrawn.append(game)
@@ -338,12 +338,12 @@ class _Run:
         """Write the metrics, draw the duels that are still wanted, and print the result."""
         for game in self.undrawn[: self._n_wanted - self.n_drawn]:
             self._draw(game, f"since no {'other ' * bool(self.n_drawn)}program fails a right test")
-        found = self.tally.summary(seed=self.config.seed)
-        metrics = self._metrics(found, wall_s)
+        summary = self.tally.summary(seed=self.config.seed)
+        metrics = self._metrics(summary, wall_s)
         folder.write_metrics(metrics)
-        self.page.show(summary_table(found, self.config))
-        if n_flaky := found.tests.get("flaky", 0):
-            again = f"{counted(n_flaky, 'test')} flaky: run again, the solution gives another value; see"
+        self.page.show(summary_table(summary, self.config))
+        if n_flaky := summary.tests.get("flaky", 0):
+            again = f"{pluralize(n_flaky, 'test')} flaky: run again, the solution gives another value; see"
             self.page.say(as_typed(f"{again} codea1 check problems {quote(self.config.problems)}"))
         elif self.only_solutions and metrics["summary"]["n_rounds"]:
             self.page.say("the coder played the solution itself: no test can beat it; try --coder mutant,strength=1")
@@ -378,14 +378,14 @@ class _Run:
         """Name the command that continues a run; what the folder does not hold must be typed again."""
         named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
         own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
-        shown = "" if self.options.show is None else f" --show {self.options.show}"
-        return as_typed(f"continue with: codea1 play --resume {folder.path}{own}{shown}")
+        show = "" if self.options.show is None else f" --show {self.options.show}"
+        return as_typed(f"continue with: codea1 play --resume {folder.path}{own}{show}")
 
 
 def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     """Return the title, the table, and a line about the Mistake Book and masked rounds."""
-    title = f"{config.coder} against {config.tester}: {counted(summary.n_episodes, 'episode')}"
-    title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
+    title = f"{config.coder} against {config.tester}: {pluralize(summary.n_episodes, 'episode')}"
+    title += f" on {pluralize(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
     rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
     table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
     ends = [f"tests: {funnel_sentence(summary.tests)}"]
@@ -394,13 +394,14 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     if summary.not_loading:
         named = ", ".join(f"{n} {why.replace('_', ' ')}" for why, n in summary.not_loading.items())
         ends.append(
-            f"{sum(summary.not_loading.values())} of {counted(summary.n_rounds, 'program')} do not load: {named}"
+            f"{sum(summary.not_loading.values())} of {pluralize(summary.n_rounds, 'program')} do not load: {named}"
         )
-    ends.append(f"Mistake Book: {counted(summary.book_size, 'case')}")
+    ends.append(f"Mistake Book: {pluralize(summary.book_size, 'case')}")
     if summary.n_unasked_rounds:
-        ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
+        ends.append(f"{pluralize(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
     if summary.n_masked_rounds:
-        ends.append(f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure")
+        masked = pluralize(summary.n_masked_rounds, "round")
+        ends.append(f"{masked} masked: the sandbox or an agent failed; in no figure")
     return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
 
 

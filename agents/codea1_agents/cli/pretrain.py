@@ -71,7 +71,7 @@ def run_pretrain(options: PretrainOptions) -> None:
     require_sandbox(options.sandbox)
     with page.apart():
         started = time.process_time()
-        base = _pretrained(settings, page)
+        base = _pretrain(settings, page)
         base.save(options.out)
         cpu_s = time.process_time() - started
         page.say(
@@ -79,9 +79,9 @@ def run_pretrain(options: PretrainOptions) -> None:
             f" {cpu_s:.0f} s of processor time; losses per token "
             + ", ".join(f"{kind} {number(loss)}" for kind, loss in base.losses.items())
         )
-        found = _measured(options, page) if options.evaluate else []
-        if found:
-            rows = [(each.problems, name, *estimate_cells(each.figures[name])) for each in found for name in FIGURES]
+        measured = _measure_splits(options, page) if options.evaluate else []
+        if measured:
+            rows = [(each.problems, name, *estimate_cells(each.figures[name])) for each in measured for name in FIGURES]
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), rows, right=(2, 4)))
         page.finish(
             out=str(options.out),
@@ -92,8 +92,8 @@ def run_pretrain(options: PretrainOptions) -> None:
             cpu_s=cpu_s,
             losses={kind: json_number(loss) for kind, loss in base.losses.items()},
             evaluation={
-                each.problems: {name: estimate_document(value) for name, value in each.figures.items()}
-                for each in found
+                measurement.problems: {name: estimate_document(value) for name, value in measurement.figures.items()}
+                for measurement in measured
             },
         )
         show_next(page, "pretrain", out=options.out)
@@ -102,30 +102,30 @@ def run_pretrain(options: PretrainOptions) -> None:
 def _settings(options: PretrainOptions) -> PretrainingSettings:
     from codea1_agents.train.tiny.pretraining import PretrainingSettings  # noqa: PLC0415  needs torch
 
-    variants = {each.value: each for each in Variant}
+    variants = {variant.value: variant for variant in Variant}
     if options.variant not in variants:
         raise UnknownName.of("variant", options.variant, variants)
     rules = CorpusRules(variants[options.variant], aware_share=options.aware, n_aware_first=options.aware_first)
     return PretrainingSettings(seed=options.seed, steps=options.steps, rules=rules)
 
 
-def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
+def _pretrain(settings: PretrainingSettings, page: Page) -> Base:
     from codea1_agents.train.tiny.pretraining import pretrain  # noqa: PLC0415  needs torch
 
     with Progress("pretraining", settings.n_steps, page) as progress:
         return pretrain(settings, progress=lambda done, _: progress.reach(done, settings.n_steps))
 
 
-def _measured(options: PretrainOptions, page: Page) -> list[Measurement]:
-    found: list[Measurement] = []
+def _measure_splits(options: PretrainOptions, page: Page) -> list[Measurement]:
+    measured: list[Measurement] = []
     with closing(load_sandbox(options.sandbox)) as sandbox, Progress("measuring", len(_SPLITS), page) as progress:
         for split in _SPLITS:
-            progress.reach(len(found), len(_SPLITS), split.value)
+            progress.reach(len(measured), len(_SPLITS), split.value)
             part = Part(Variant(options.variant), split, "eval")
             problems = load_problems(f"tiny:{part.name}")
             with (
                 closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,
                 closing(tiny_agent("tester", options.out, problems, sandbox, options.seed)) as tester,
             ):
-                found.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
-    return found
+                measured.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
+    return measured

@@ -130,9 +130,9 @@ class Progress:
 
     def tell(self) -> None:
         """Bring the live line up to date; without a terminal, print a plain one if the last is some time ago."""
-        shown = ", ".join(filter(None, (self._waits() or self._text, self.facts())))
+        facts = ", ".join(filter(None, (self._waits() or self._text, self.facts())))
         most = max(self._progress.console.width - 40, 20)  # a short bar, counts and clocks need 40 columns
-        self._progress.update(self._task, description=shown if len(shown) <= most else f"{shown[: most - 1]}…")
+        self._progress.update(self._task, description=facts if len(facts) <= most else f"{facts[: most - 1]}…")
         if self._page is not None and time.monotonic() >= self._next_line:
             line, early = self.line(), self._begun + _FORETOLD_S - time.monotonic()
             self.rest(early if early > 0 and "left" not in line and self._progress.tasks[0].total else _LINE_S)
@@ -143,7 +143,7 @@ class Progress:
             self.tell()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Hide the progress line inside the block, so that other output can be printed."""
         self._progress.stop()
         try:

@@ -41,13 +41,13 @@ def run_check_sandbox(options: CheckOptions) -> None:
     """
     page = Page(as_json=options.as_json)
     with closing(load_sandbox(options.name)) as backend, Progress("checking", None, page):
-        found = sandbox_check.check_sandbox(backend)
+        check = sandbox_check.check_sandbox(backend)
         promise = promise_of(backend)
-    rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
+    rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in check]
     page.show(new_table(("expected outcome", "first run", "second run", ""), rows))
     page.say(promise.sentence())
     for refusal in promise.refusals:
         page.say(f"not {refusal}")
-    page.finish(sandbox=asdict(promise), outcomes=[asdict(each) | {"ok": each.ok} for each in found])
-    if not all(each.ok for each in found):
+    page.finish(sandbox=asdict(promise), outcomes=[asdict(outcome) | {"ok": outcome.ok} for outcome in check])
+    if not all(outcome.ok for outcome in check):
         raise typer.Exit(NOT_OK)

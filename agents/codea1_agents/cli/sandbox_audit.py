@@ -47,7 +47,8 @@ def run_audit_command(options: AuditOptions) -> None:
     with closing(load_sandbox(options.sandbox)) as backend, Progress("attacking", len(attacks), page) as progress:
         report = run_audit(backend, attacks=attacks, progress=progress.reach)
     rows = [
-        (attack.name, attack.tries, _shown(finding)) for attack, finding in zip(attacks, report.findings, strict=True)
+        (attack.name, attack.tries, _result_text(finding))
+        for attack, finding in zip(attacks, report.findings, strict=True)
     ]
     page.show(new_table(("attack", "tries to", report.sandbox), rows, whole=(0, 2)))
     for finding in report.findings:
@@ -60,7 +61,7 @@ def run_audit_command(options: AuditOptions) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def _shown(finding: Finding) -> str:
+def _result_text(finding: Finding) -> str:
     return finding.result.value.replace("_", " ") if finding.result is AuditResult.HELD else finding.result.upper()
 
 

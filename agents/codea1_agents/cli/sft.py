@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number, pluralize
 from codea1_agents.cli.eval_session import eval_session
 from codea1_agents.cli.options import (
     Problems,
@@ -112,7 +112,7 @@ def run_sft(options: SftOptions) -> None:
     if options.role not in (*roles, _BOTH):
         raise UnknownName.of("role", options.role, (*roles, _BOTH))
     examples = from_options(
-        ExampleSettings, options, roles=tuple(each for each in roles if options.role in (each, _BOTH))
+        ExampleSettings, options, roles=tuple(role for role in roles if options.role in (role, _BOTH))
     )
     lora = LoraSettings(rank=options.lora, alpha=2.0 * options.lora) if options.lora else None
     training = from_options(SftSettings, options, lora=lora)
@@ -148,17 +148,18 @@ def _without(problems: ProblemSet, held_out: ProblemSet) -> ProblemSet:
         UserError: all problems are held out.
     """
     known = {problem.id for problem in held_out}
-    found = problems.select(each.id for each in problems if each.id not in known)
-    if not found:
+    others = problems.select(problem.id for problem in problems if problem.id not in known)
+    if not others:
         raise UserError(f"all problems of {problems.name} are held out, so none is left to train on")
-    return found
+    return others
 
 
 def _print_result(page: Page, done: WarmStart, seed: int) -> None:
     tuned = done.tuned
-    counts = " and ".join(f"{counted(n, 'example')} for a {role}" for role, n in done.n_examples.items())
+    counts = " and ".join(f"{pluralize(n, 'example')} for a {role}" for role, n in done.n_examples.items())
     page.say(
-        f"{done.out}: {counts}; {counted(tuned.n_steps, 'step')}; loss per token {', '.join(map(number, tuned.losses))}"
+        f"{done.out}: {counts}; {pluralize(tuned.n_steps, 'step')}; "
+        f"loss per token {', '.join(map(number, tuned.losses))}"
     )
     if tuned.n_too_long:
         page.warn(f"{tuned.n_too_long} examples were left out: they are longer than the limit or the model's context")

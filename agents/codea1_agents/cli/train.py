@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, counted, show_next
+from codea1_agents.cli.console import Page, pluralize, show_next
 from codea1_agents.cli.options import Options, SummaryOnly, output, problem_source, require_out_or_resume
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
@@ -104,7 +104,7 @@ def run_training(options: TrainOptions) -> None:
             done = loop.train(config, out=options.out, force=options.force, watcher=watcher)
     _print_result(page, done)
     if before is not None and step_of(before) == done.steps:
-        page.note(f"the run had its {counted(done.steps, 'step')} already; --steps sets a larger number")
+        page.note(f"the run had its {pluralize(done.steps, 'step')} already; --steps sets a larger number")
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
     show_next(page, "train", out=done.folder, steps=2 * done.steps)
@@ -138,7 +138,7 @@ def require_training() -> None:
 def _print_result(page: Page, done: Any) -> None:
     last: dict[str, Any] = next((line for line in reversed(done.lines) if "figures" in line), {})
     evaluations = [line for line in done.lines if "evaluation" in line]
-    page.say(f"{counted(done.steps, 'step')} done; run folder: {done.folder}")
+    page.say(f"{pluralize(done.steps, 'step')} done; run folder: {done.folder}")
     if done.interrupted:
         page.note(f"interrupted; continue with: codea1 train --resume {done.folder}", even_if_quiet=True)
     for module, place in done.models.items():

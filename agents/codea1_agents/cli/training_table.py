@@ -230,7 +230,7 @@ def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], 
     """Return a table with a column per figure, and for each name the last step and the mean of the last ones."""
     rows = []
     for name in names:
-        figures = [_WRITES.get(found := figure.format(name), found) for _, figure in columns]
+        figures = [_WRITES.get(key := figure.format(name), key) for _, figure in columns]
         rows.append((name or "last step", *(_number(lines[-1]["figures"].get(each)) for each in figures)))
         last = lines[-_MEAN_OVER:]
         rows.append((f"  mean of {len(last)}", *(_number(_mean(last, each)) for each in figures)))

@@ -1,4 +1,4 @@
-"""How well a tester answers, whatever it asks: its chance of being right beside another model's on the same inputs.
+"""Answers of a tester, whatever it asks: its chance of being right beside another model's on the same inputs.
 
 Validity falls when inputs become harder, so it says nothing about care. Here both models are given what the tester
 wrote up to its answer, and the figure is the difference of their exact probabilities of the right one. A tester that
@@ -25,7 +25,7 @@ class Question:
     """A test up to its answer."""
 
     turn: Turn
-    """What the tester was asked."""
+    """The turn of the tester."""
     begun: str
     """Its reply up to the answer."""
     answer: str
@@ -44,7 +44,7 @@ class Answering(Protocol):
 
 def questions_of(turn: Turn, reply: str, cases: Iterable[ValidCase]) -> list[Question]:
     """Return the tests of a reply that predict a value, and state it in one place, after their input."""
-    found = []
+    questions = []
     for case in cases:
         written = case.case.written
         if case.prediction_right is None or written is None or len(written.answer) != 1:
@@ -53,8 +53,8 @@ def questions_of(turn: Turn, reply: str, cases: Iterable[ValidCase]) -> list[Que
             continue  # answered before it is asked
         source = values.to_source(case.expected)
         if source is not None and not source.imports:
-            found.append(Question(turn, reply[: written.answer[0].start], source.expression))
-    return found
+            questions.append(Question(turn, reply[: written.answer[0].start], source.expression))
+    return questions
 
 
 def require_answering(agent: NamedAgent) -> Answering:

@@ -10,7 +10,7 @@ from math import nan
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.evaluation.turns import sample_turn
-from codea1_agents.play.named_agent import NamedAgent, Replied
+from codea1_agents.play.named_agent import NamedAgent, TurnAndReply
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems.problem import Problem
@@ -48,36 +48,37 @@ def evaluate_coder(
         UserError: the coder failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    given = list(problems)
+    all_problems = list(problems)
     turns = [
         sample_turn(problem, "coder", sample)
-        for problem in given
+        for problem in all_problems
         if problem.golden
         for sample in range(samples)
         if (problem.id, sample) not in known
     ]
-    referee = Referee(given, sandbox=sandbox)
+    referee = Referee(all_problems, sandbox=sandbox)
     n_missing = 0
     for replied in coder.stream(turns, _CHUNK):
-        found = referee.golden([each.turn.info["problem_id"] for each in replied], [each.reply for each in replied])
-        yield list(map(_sample, replied, found))
-        n_missing = 0 if any(isinstance(each.reply, str) for each in replied) else n_missing + len(replied)
+        ids = [one.turn.info["problem_id"] for one in replied]
+        findings = referee.golden(ids, [one.reply for one in replied])
+        yield list(map(_sample, replied, findings))
+        n_missing = 0 if any(isinstance(one.reply, str) for one in replied) else n_missing + len(replied)
         if n_missing >= _CHUNK:
             return
 
 
-def _sample(replied: Replied, found: GoldenFinding) -> CoderSample:
+def _sample(replied: TurnAndReply, finding: GoldenFinding) -> CoderSample:
     turn, text = replied.turn, replied.reply if isinstance(replied.reply, str) else None
     return CoderSample(
         problem_id=turn.info["problem_id"],
         sample=turn.info["sample"],
         reply=text,
-        passed=found.passed,
-        pass_rate=found.pass_rate,
-        verdict="" if text is None else found.verdict.value,
-        detail=found.detail,
-        masked=found.masked,
-        n_own_tests=found.n_own_tests,
+        passed=finding.passed,
+        pass_rate=finding.pass_rate,
+        verdict="" if text is None else finding.verdict.value,
+        detail=finding.detail,
+        masked=finding.masked,
+        n_own_tests=finding.n_own_tests,
     )
 
 
@@ -108,15 +109,15 @@ def figures_of_coder(samples: Collection[CoderSample], *, seed: int = 0) -> Code
     return CoderFigures(
         n_problems=len(by_problem),
         n_samples=sum(map(len, by_problem.values())),
-        n_masked=dict(Counter(each.masked for each in samples if each.masked)),
+        n_masked=dict(Counter(sample.masked for sample in samples if sample.masked)),
         pass_at={
             k: mean_interval({p: [v] for p, v in pass_at_k_by_problem(samples, k).items()}, seed=seed)
             for k in USUAL_K
             if k <= most
         },
         average=mean_interval(average, seed=seed),
-        verdicts=dict(Counter(each.verdict for each in samples if each.passed is not None).most_common()),
-        n_with_own_tests=sum(each.n_own_tests > 0 for each in samples),
+        verdicts=dict(Counter(sample.verdict for sample in samples if sample.passed is not None).most_common()),
+        n_with_own_tests=sum(sample.n_own_tests > 0 for sample in samples),
     )
 
 
@@ -132,8 +133,8 @@ def avg_by_problem(samples: Iterable[CoderSample]) -> dict[str, float]:
 
 def _flags(samples: Iterable[CoderSample]) -> dict[str, list[bool]]:
     by_problem: dict[str, list[bool]] = {}
-    for each in samples:
-        flags = by_problem.setdefault(each.problem_id, [])
-        if each.passed is not None:
-            flags.append(each.passed)
+    for sample in samples:
+        flags = by_problem.setdefault(sample.problem_id, [])
+        if sample.passed is not None:
+            flags.append(sample.passed)
     return by_problem

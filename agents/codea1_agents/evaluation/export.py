@@ -74,11 +74,11 @@ def export_tests(
     for start in range(0, len(problems), _CHUNK):
         chunk = problems[start : start + _CHUNK]
         read = zip(chunk, _suites(chunk, tester, sandbox, rules, suites, coder), strict=True)
-        written = [(problem, suite, ()) for problem, suite in read if suite is not None]
-        checked = check_tests(written, sandbox, rules, Limits())
-        found = dict(zip((problem.id for problem, *_ in written), checked, strict=True))
+        unchecked = [(problem, suite, ()) for problem, suite in read if suite is not None]
+        checked = check_tests(unchecked, sandbox, rules, Limits())
+        tests_by_problem = dict(zip((problem.id for problem, *_ in unchecked), checked, strict=True))
         for problem in chunk:
-            _add(exported, problem, found.get(problem.id))
+            _add(exported, problem, tests_by_problem.get(problem.id))
         progress(start + len(chunk), len(problems))
     return exported
 
@@ -104,10 +104,10 @@ def _suites(
     for turn, reply in zip(turns, tester.replies(turns), strict=True):
         if isinstance(reply, str):
             read[turn.tree].append(suite_of(reply, problems[turn.tree], rules.reading, rules.tests_per_suite))
-    return [_joined(suites) if suites else None for suites in read]
+    return [_join_suites(suites) if suites else None for suites in read]
 
 
-def _joined(suites: Sequence[Suite]) -> Suite:
+def _join_suites(suites: Sequence[Suite]) -> Suite:
     return Suite(
         tuple(case for suite in suites for case in suite.cases),
         tuple(rejection for suite in suites for rejection in suite.rejections),

@@ -64,7 +64,7 @@ class EvaluationFolder(Closing, Generic[_R]):
         Raises:
             UserError: the disk is full or missing; records written before are safe.
         """
-        self._journal.append(b"".join(each.model_dump_json().encode() + b"\n" for each in records))
+        self._journal.append(b"".join(record.model_dump_json().encode() + b"\n" for record in records))
         self._journal.sync()
 
     def write_figures(self, figures: Mapping[str, Any]) -> None:
@@ -91,7 +91,7 @@ def stored_settings(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(found, dict):
         raise BrokenInput(f"{path / _SETTINGS}: not a JSON object")
-    return found
+    return settings
 
 
 def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
@@ -110,12 +110,12 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
 
 def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
     stored = stored_settings(path)
-    wanted = json.loads(_json(settings))
-    if judge_version_in(stored) != judge_version_in(wanted):
+    new = json.loads(_json(settings))
+    if judge_version_in(stored) != judge_version_in(new):
         require_this_judge(judge_version_in(stored), path, "begin a new evaluation")
-    differing = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
+    differing = sorted(name for name in stored.keys() | new.keys() if stored.get(name) != new.get(name))
     if differing:
-        changes = "; ".join(f"{name} {stored.get(name)!r}, now {wanted.get(name)!r}" for name in differing)
+        changes = "; ".join(f"{name} {stored.get(name)!r}, now {new.get(name)!r}" for name in differing)
         raise UserError(f"{path} has an evaluation with other settings: {changes}"[:500] + "; choose another folder")
 
 

@@ -90,15 +90,15 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     filters: set[str] = set()
     lacking: list[str] = []
     rows = list(find_rows(path))
-    if role == "coder" and rows and all(isinstance(found.row, list) for found in rows):
+    if role == "coder" and rows and all(isinstance(line.row, list) for line in rows):
         rows = _with_tasks(path, rows, problems)
-    for found in rows:
-        row = _entry(found, role)
-        lacking += [] if row.key else [found.place]
+    for line in rows:
+        row = _entry(line, role)
+        lacking += [] if row.key else [line.place]
         filters |= {row.filter} - {""}
         if len(filters) > 1:
             names = " and ".join(sorted(filters))
-            raise UserError(f"{found.place}: keep the lines of one filter, for each logs all samples anew ({names})")
+            raise UserError(f"{line.place}: keep the lines of one filter, for each logs all samples anew ({names})")
         problem = known.get(row.problem_id, known.get(row.problem_id.casefold()))
         if problem is None:
             others.append(row.problem_id)
@@ -132,22 +132,22 @@ def _with_tasks(path: Path, rows: list[FoundRow], problems: ProblemSet) -> list[
         has = f"has programs of {len(rows)} problems without their ids, and {problems.name} has {len(problems)}"
         raise UserError(f"{path}: expected programs of all problems in their order; the file {has}")
     return [
-        replace(found, row={"task_id": problem.id, "solution": found.row})
-        for found, problem in zip(rows, problems, strict=True)
+        replace(line, row={"task_id": problem.id, "solution": line.row})
+        for line, problem in zip(rows, problems, strict=True)
     ]
 
 
-def _entry(found: FoundRow, role: Role) -> _Row:
-    if found.fault:
-        raise UserError(f"{found.place}: {found.fault}")
-    held = found.row if isinstance(found.row, dict) else {}
+def _entry(line: FoundRow, role: Role) -> _Row:
+    if line.fault:
+        raise UserError(f"{line.place}: {line.fault}")
+    held = line.row if isinstance(line.row, dict) else {}
     doc = held["doc"] if isinstance(held.get("doc"), dict) else {}
     name = held.get("task_id", doc.get("task_id"))
     name = f"Mbpp/{name}" if isinstance(name, int) else name
     key = next((each for each in _KEYS[role] if each in held), "")
     texts = list(_texts(held.get(key)))
     if not isinstance(name, str) or not (texts or (key and role == "tester")):
-        raise UserError(f"{found.place}: expected {_FORMS[role]}, got {found.row!r:.100}")
+        raise UserError(f"{line.place}: expected {_FORMS[role]}, got {line.row!r:.100}")
     if role == "tester":
         return _Row(name, key and "tests", ["\n".join(texts)], "")
     return _Row(name, key, texts, str(held.get("filter", "")))
@@ -159,8 +159,8 @@ def _texts(value: Any) -> Iterator[str]:
     elif value is None:
         yield ""
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for item in value:
+            yield from _texts(item)
 
 
 def _reply(text: str, problem: Problem, key: str) -> str:
@@ -168,7 +168,7 @@ def _reply(text: str, problem: Problem, key: str) -> str:
     may_be_body = problem.defined and text and (key == "completion" or not _defines(text, problem.defined))
     if may_be_body and (_is_python(behind) or not _is_python(text)):
         program = behind
-    return text if "```" in text and not _is_python(program) else fenced(program)
+    return text if "```" in text and not _is_python(program) else fenced_reply(program)
 
 
 def _is_python(text: str) -> bool:

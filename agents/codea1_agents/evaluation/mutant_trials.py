@@ -33,7 +33,7 @@ class MutantTrial:
     reply: str | None
     """None if the tester was unavailable."""
     report: CandidateReport | None
-    """How the suite did on the mutant; None if masked, since the tester was unavailable or the sandbox failed."""
+    """Outcome of the suite on the mutant; None if masked, since the tester was unavailable or the sandbox failed."""
 
     @property
     def suites(self) -> tuple[SuiteReport, ...]:

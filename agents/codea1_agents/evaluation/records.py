@@ -29,7 +29,7 @@ class CoderSample(_Record):
     """Verdict of the first golden test that failed, or of reading the reply; `passed` if nothing failed."""
     detail: Text = ""
     masked: str = ""
-    """Why the sample is masked: `agent`, `sandbox` or `test` (a golden test is itself broken); empty if it is not."""
+    """Reason of the mask: `agent`, `sandbox` or `test` (a golden test is itself broken); empty if it is not."""
     n_own_tests: int = 0
     """Statements that were left out of the program, as they only test it."""
 

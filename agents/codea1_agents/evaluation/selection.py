@@ -76,7 +76,7 @@ def select_candidates(
     todo = [problem for problem in problems if problem.golden and problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
         chunk = todo[start : start + _CHUNK]
-        written = _candidates(chunk, coder, candidates, sandbox)
+        candidates_of_chunk = _candidates(chunk, coder, candidates, sandbox)
         turns = [
             sample_turn(problem, "tester", sample, tests=tests, view="blind")
             for problem in chunk
@@ -85,8 +85,8 @@ def select_candidates(
         replies = tester.replies(turns)
         selections = []
         for number, problem in enumerate(chunk):
-            given = replies[number * suites : (number + 1) * suites]
-            selections.append(Selection(problem, written[number], _suites(problem, given, tests)))
+            own_replies = replies[number * suites : (number + 1) * suites]
+            selections.append(Selection(problem, candidates_of_chunk[number], _suites(problem, own_replies, tests)))
         records = list(map(_record, selections, _scores(selections, sandbox, preset("fixed").comparison)))
         yield records
         if all(record.masked == "agent" for record in records):
@@ -99,9 +99,10 @@ def _candidates(
     """Return n judged programs per problem; fewer if the coder was unavailable."""
     replies = coder.replies([sample_turn(problem, "coder", sample) for problem in problems for sample in range(n)])
     ids = [problem.id for problem in problems for _ in range(n)]
-    found = Referee(problems, sandbox=sandbox).golden(ids, replies)
+    findings = Referee(problems, sandbox=sandbox).golden(ids, replies)
     return [
-        tuple(each for each in found[start : start + n] if each.masked != "agent") for start in range(0, len(found), n)
+        tuple(finding for finding in findings[start : start + n] if finding.masked != "agent")
+        for start in range(0, len(findings), n)
     ]
 
 
@@ -116,12 +117,12 @@ def unique_tests(suites: Iterable[Suite]) -> tuple[TestCase, ...]:
 
 
 def _record(selection: Selection, scores: tuple[int | None, ...]) -> SelectionRecord:
-    unusable = any(each.passed is None for each in selection.candidates) or None in scores
+    unusable = any(candidate.passed is None for candidate in selection.candidates) or None in scores
     masked = "agent" if not selection.candidates or not selection.suites else "sandbox" if unusable else ""
     return SelectionRecord(
         problem_id=selection.problem.id,
-        passed=tuple(each.passed for each in selection.candidates),
-        pass_rate=tuple(each.pass_rate for each in selection.candidates),
+        passed=tuple(candidate.passed for candidate in selection.candidates),
+        pass_rate=tuple(candidate.pass_rate for candidate in selection.candidates),
         scores=scores,
         n_tests=len(unique_tests(selection.suites)),
         n_suites=len(selection.suites),
@@ -178,11 +179,11 @@ def _predictions(
         for selection, calls_of_suite in zip(selections, calls, strict=True)
     ]
     reports = sandbox.run(jobs) if jobs else []
-    found = []
+    predictions = []
     for cases, calls_of_suite, report in zip(tests, calls, reports, strict=True):
         outcomes, pairs = iter(report.outcomes), zip(cases, calls_of_suite, strict=True)
-        found.append([case.predicted if call is None else next(outcomes).value for case, call in pairs])
-    return found
+        predictions.append([case.predicted if call is None else next(outcomes).value for case, call in pairs])
+    return predictions
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class CheckedTest:
     expected: bytes | None = None
     """The solution's value; None unless the test is right."""
     fault: RejectionReason | None = None
-    """Why the test is not right."""
+    """Reason for which the test is not right."""
     filled: ValidCase | None = None
     """The test with the solution's value, also where the prediction is wrong; None where there is no such value."""
 
@@ -80,26 +80,26 @@ def check_tests(
         for (problem, suite, _), known in zip(batch, answers, strict=True)
     ]
     evidence_of_suites = accept_right_predictions(suites, Terms(sandbox, bounds, rules.comparison))
-    found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
+    suites_and_tests: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
         each = SuiteRules(Validation.DROP_WRONG, rules.comparison, output=problem.printed)
         canonical = canonical_calls_of(problem) if rules.drop_rewritten else None
         whole = validate(suite, evidence, replace(each, canonical=canonical))
         if whole.internal_error:
-            found.append(None)
+            suites_and_tests.append(None)
             continue
         filling = replace(each, validation=Validation.FILL)
         alone = (validate(Suite((case,)), [one], filling) for case, one in zip(suite.cases, evidence, strict=True))
-        checked = tuple(test if isinstance(test, CheckedTest) else _checked(test, next(alone)) for test in tests)
-        found.append((whole, checked))
-    return found
+        checked = tuple(test if isinstance(test, CheckedTest) else _check_test(test, next(alone)) for test in tests)
+        suites_and_tests.append((whole, checked))
+    return suites_and_tests
 
 
-def _checked(case: TestCase, found: ValidSuite) -> CheckedTest:
-    filled = found.cases[0] if found.cases else None
+def _check_test(case: TestCase, suite: ValidSuite) -> CheckedTest:
+    filled = suite.cases[0] if suite.cases else None
     if filled is not None and filled.prediction_right is not False:
         return CheckedTest(case, filled.expected, filled=filled)
-    reasons = [each.reason for each in found.rejections]
+    reasons = [rejection.reason for rejection in suite.rejections]
     return CheckedTest(case, fault=(reasons or [RejectionReason.WRONG_PREDICTION])[0], filled=filled)
 
 
@@ -108,23 +108,23 @@ def drawn_mutants(problem: Problem, at_most: int, seed: int) -> tuple[Mutant, ..
 
     The sample depends on the seed and the problem, not on the tester, so all testers get the same mutants.
     """
-    found = mutants_of(problem)
-    if len(found) <= at_most:
-        return found
+    mutants = mutants_of(problem)
+    if len(mutants) <= at_most:
+        return mutants
     rng = np.random.default_rng([seed, *problem.id.encode("utf-8", "surrogatepass")])
-    order = rng.permutation(len(found))
+    order = rng.permutation(len(mutants))
     turns: list[tuple[int, int, int]] = []
     of_operator: dict[str, int] = {}
     for rank, position in enumerate(map(int, order)):
-        operator = found[position].operator
+        operator = mutants[position].operator
         turns.append((of_operator.get(operator, 0), rank, position))
         of_operator[operator] = of_operator.get(operator, 0) + 1
-    return tuple(found[position] for position in sorted(position for _, _, position in sorted(turns)[:at_most]))
+    return tuple(mutants[position] for position in sorted(position for _, _, position in sorted(turns)[:at_most]))
 
 
 @dataclass(frozen=True, slots=True)
 class MutantRuns:
-    """Which of a problem's mutants its tests kill."""
+    """The mutants of a problem that its tests kill."""
 
     killed_by: tuple[int | None, ...]
     """Per mutant the position of the first right test that kills it."""
@@ -141,8 +141,8 @@ def run_mutants(
     because it raises, hangs, dies, or does not load (UnLeakedTestBench counts all of these). Wrong tests kill nothing.
     """
     plans = [
-        [program_job(problem, mutant.program, _calls(tests), _MUTANT_LIMITS) for mutant in found]
-        for problem, tests, found in batch
+        [program_job(problem, mutant.program, _calls(tests), _MUTANT_LIMITS) for mutant in mutants]
+        for problem, tests, mutants in batch
     ]
     tasks = [
         (problem, tests, job)

@@ -41,7 +41,7 @@ _CHUNK = 16
 
 
 class Mode(StrEnum):
-    """How K tests are requested."""
+    """The way in which K tests are requested."""
 
     QUERIES = "queries"
     """One per reply, with the former tests in the prompt, as in UnLeakedTestBench."""
@@ -73,7 +73,7 @@ class _ProblemTests:
     turns: list[Turn] = field(default_factory=list)
     """One per reply."""
     sources: list[int] = field(default_factory=list)
-    """Which reply each test stands in."""
+    """The number of the reply in which each test stands."""
     tests: list[CheckedTest | TestCase] = field(default_factory=list)
     unavailable: bool = False
 
@@ -83,24 +83,24 @@ class _ProblemTests:
 
     def questions(self, tests: Sequence[CheckedTest]) -> list[Question]:
         """Return its tests, checked, up to their answers."""
-        found = []
+        questions = []
         for test, source in zip(tests, self.sources, strict=True):
             if test.filled is not None:
-                found += questions_of(self.turns[source], self.replies[source], [test.filled])
-        return found
+                questions += questions_of(self.turns[source], self.replies[source], [test.filled])
+        return questions
 
-    def add_reply(self, turn: Turn, reply: Reply, wanted: int) -> None:
-        """Read the first `wanted` tests of a reply; each missing test counts as a wrong one."""
+    def add_reply(self, turn: Turn, reply: Reply, n_tests: int) -> None:
+        """Read the first `n_tests` tests of a reply; each missing test counts as a wrong one."""
         if not isinstance(reply, str):
             self.unavailable = True
             return
         suite = suite_of(reply, self.problem, Reading.STRICT)
-        cases = suite.cases[:wanted]
+        cases = suite.cases[:n_tests]
         fault = suite.rejections[0].reason if suite.rejections else RejectionReason.NO_CODE
-        self.sources += [len(self.replies)] * wanted
+        self.sources += [len(self.replies)] * n_tests
         self.replies.append(reply)
         self.turns.append(turn)
-        self.tests += [*cases, *[CheckedTest(None, fault=fault)] * (wanted - len(cases))]
+        self.tests += [*cases, *[CheckedTest(None, fault=fault)] * (n_tests - len(cases))]
 
 
 def evaluate_tester(
@@ -127,8 +127,8 @@ def evaluate_tester(
         SandboxError: the sandbox cannot be used at all.
     """
     n_missing = 0
-    for items in _written([problem for problem in problems if problem.id not in known], tester, task):
-        records = _judged([item for item in items if not item.unavailable], sandbox, task, tester, base)
+    for items in _write_tests([problem for problem in problems if problem.id not in known], tester, task):
+        records = _judge_tests([item for item in items if not item.unavailable], sandbox, task, tester, base)
         unavailable = [TesterRecord(problem_id=item.problem.id, masked="agent") for item in items if item.unavailable]
         yield [*records, *unavailable]
         n_missing = n_missing + len(items) if len(unavailable) == len(items) else 0
@@ -136,12 +136,12 @@ def evaluate_tester(
             return
 
 
-def _written(problems: Sequence[Problem], tester: NamedAgent, task: TesterTask) -> Iterator[list[_ProblemTests]]:
+def _write_tests(problems: Sequence[Problem], tester: NamedAgent, task: TesterTask) -> Iterator[list[_ProblemTests]]:
     """Yield problems whose tests are written: as replies end, or together where a test needs those before it."""
     if task.mode is Mode.SUITE:
         items = {problem.id: _ProblemTests(problem) for problem in problems}
         for replied in tester.stream([_turn(item, 0, task.tests) for item in items.values()], _CHUNK):
-            ended = [items[each.turn.info["problem_id"]] for each in replied]
+            ended = [items[reply.turn.info["problem_id"]] for reply in replied]
             for item, each in zip(ended, replied, strict=True):
                 item.add_reply(each.turn, each.reply, task.tests)
             yield ended
@@ -151,12 +151,12 @@ def _written(problems: Sequence[Problem], tester: NamedAgent, task: TesterTask) 
         for round_ in range(task.tests):
             ready = {item.problem.id: item for item in chunk if not item.unavailable}
             for replied in tester.stream([_turn(item, round_, 1) for item in ready.values()], _CHUNK):
-                for each in replied:
-                    ready[each.turn.info["problem_id"]].add_reply(each.turn, each.reply, 1)
+                for reply in replied:
+                    ready[reply.turn.info["problem_id"]].add_reply(reply.turn, reply.reply, 1)
         yield chunk
 
 
-def _turn(item: _ProblemTests, round_: int, wanted: int) -> Turn:
+def _turn(item: _ProblemTests, round_: int, n_tests: int) -> Turn:
     return sample_turn(
         item.problem,
         "tester",
@@ -164,7 +164,7 @@ def _turn(item: _ProblemTests, round_: int, wanted: int) -> Turn:
         round_=round_,
         program=item.problem.solution,
         feedback=_former_tests(item) if round_ else "",
-        tests=wanted,
+        tests=n_tests,
         view="white_box",
     )
 
@@ -177,20 +177,20 @@ def _former_tests(item: _ProblemTests) -> str:
     return f"You have written these tests:\n{listed}\nThe next one must reach other statements or branches."
 
 
-def _judged(
+def _judge_tests(
     items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask, tester: NamedAgent, base: NamedAgent | None
 ) -> list[TesterRecord]:
     rules = preset("fixed")
     checked = check_tests([(item.problem, Suite(item.cases), item.tests) for item in items], sandbox, rules, Limits())
-    usable = [(item, found) for item, found in zip(items, checked, strict=True) if found is not None]
+    usable = [(item, checks) for item, checks in zip(items, checked, strict=True) if checks is not None]
     tests = [(item.problem, tests_of_item) for item, (_, tests_of_item) in usable]
     n = task.max_mutants
     drawn = [(problem, of_item, drawn_mutants(problem, n, task.seed) if n else ()) for problem, of_item in tests]
     mutants = run_mutants(drawn, sandbox, rules.comparison)
     masked = [
         TesterRecord(problem_id=item.problem.id, masked="sandbox")
-        for item, found in zip(items, checked, strict=True)
-        if found is None
+        for item, checks in zip(items, checked, strict=True)
+        if checks is None
     ]
     questions = [item.questions(of_item) for item, (_, of_item) in usable] if base is not None else []
     of_all = iter(answer_differences(list(chain(*questions)), tester, base) if base is not None else ())

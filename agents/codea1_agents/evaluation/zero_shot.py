@@ -16,7 +16,7 @@ from codea1_env.sandbox import Sandbox
 
 @dataclass(frozen=True, slots=True)
 class ZeroShotTask:
-    """What the model writes: programs and suites per problem, each suite for a mutant, and tests per suite."""
+    """The work of the model: programs and suites per problem, each suite for a mutant, and tests per suite."""
 
     samples: int = 1
     tests: int = 8
@@ -36,12 +36,12 @@ class ZeroShot:
 
     def figures(self) -> dict[str, Estimate]:
         """Return `pass@1` of the coder, `figures_of_trials` of the tester, in [0, 1], as far as measured."""
-        found = {}
+        figures = {}
         if self.samples:
-            found["pass@1"] = figures_of_coder(self.samples, seed=self.task.seed).average
+            figures["pass@1"] = figures_of_coder(self.samples, seed=self.task.seed).average
         if self.trials:
-            found |= figures_of_trials(self.trials, tests=self.task.tests, seed=self.task.seed)
-        return found
+            figures |= figures_of_trials(self.trials, tests=self.task.tests, seed=self.task.seed)
+        return figures
 
 
 def zero_shot(

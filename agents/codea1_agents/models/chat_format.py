@@ -74,8 +74,8 @@ class ChatFormat:
         if not self.has_template:
             return None
         _, _, after = self._reply_text([Message("user", "u")], Message("assistant", _REPLY)).rpartition(_REPLY)
-        written = self._ids(after.lstrip(), special=False)[:1]
-        return next((each for each in written if each in self._tokenizer.added_tokens_decoder), None)
+        ids = self._ids(after.lstrip(), special=False)[:1]
+        return next((token_id for token_id in ids if token_id in self._tokenizer.added_tokens_decoder), None)
 
     def require_embedding_of(self, model: Any) -> None:
         """Raise UserError if a prompt or a reply can have a token that a model has no embedding for.
@@ -83,8 +83,8 @@ class ChatFormat:
         Control tokens that the template never writes, such as a padding token that was added later, do no harm.
         """
         control = {number for number, token in self._tokenizer.added_tokens_decoder.items() if token.special}
-        written = self.prompt_ids([Message("system", "s"), Message("user", "u")])
-        largest = max({*written, *(set(self._tokenizer.get_vocab().values()) - control)}, default=0)
+        ids = self.prompt_ids([Message("system", "s"), Message("user", "u")])
+        largest = max({*ids, *(set(self._tokenizer.get_vocab().values()) - control)}, default=0)
         n_rows = model.get_input_embeddings().num_embeddings
         if largest >= n_rows:
             raise UserError(
@@ -101,7 +101,7 @@ class ChatFormat:
         safe = self._safe(messages)
         if not self.has_template:
             return self._ids(plain_text(safe), special=True)
-        return self._ids(self._templated(safe), special=False)  # the template adds the special tokens
+        return self._ids(self._apply_template(safe), special=False)  # the template adds the special tokens
 
     def reply_ids(self, messages: Sequence[Message], reply: str, ends: Collection[int]) -> list[int]:
         """Return the token ids of a reply as a model should generate them after `prompt_ids`, with one end token.
@@ -129,7 +129,7 @@ class ChatFormat:
 
     def reply(self, token_ids: Sequence[int]) -> str:
         """Return the generated text without control tokens; a user turn that a base model adds is cut."""
-        return self._own_turn(self._decoded(token_ids))
+        return self._own_turn(self._decode(token_ids))
 
     def starts(self, token_ids: Sequence[int]) -> list[int]:
         """Return where in `reply` each token begins: after what the tokens before it decode to.
@@ -137,48 +137,48 @@ class ChatFormat:
         A token that continues a character begins where the character does, and one that `reply` leaves out where the
         next one begins; those of a user turn that was cut begin at its end.
         """
-        text = self._decoded(token_ids)
-        found = self._starts_by_windows(token_ids, text) or [
-            _n_agreeing(text, self._decoded(token_ids[:n])) for n in range(len(token_ids))
+        text = self._decode(token_ids)
+        starts = self._starts_by_windows(token_ids, text) or [
+            _n_agreeing(text, self._decode(token_ids[:n])) for n in range(len(token_ids))
         ]
         end = len(self._own_turn(text))
-        return [min(start, end) for start in found]
+        return [min(start, end) for start in starts]
 
     def _starts_by_windows(self, token_ids: Sequence[int], text: str) -> list[int]:
         """Return the same, decoding a few tokens at a time; [] where that does not give the whole text.
 
         A tokenizer may decode a token differently at the beginning, so each piece is decoded behind the one before it.
         """
-        found, pieces, piece, length, before, begin = [], "", "", 0, 0, 0
+        starts, pieces, piece, length, before, begin = [], "", "", 0, 0, 0
         for n in range(len(token_ids)):
-            found.append(length)
-            piece = self._decoded(token_ids[before : n + 1])[len(self._decoded(token_ids[before:begin])) :]
+            starts.append(length)
+            piece = self._decode(token_ids[before : n + 1])[len(self._decode(token_ids[before:begin])) :]
             if not piece.endswith(_INCOMPLETE):
                 pieces += piece
                 length, before, begin = len(pieces), begin, n + 1
-        return found if pieces + (piece if piece.endswith(_INCOMPLETE) else "") == text else []
+        return starts if pieces + (piece if piece.endswith(_INCOMPLETE) else "") == text else []
 
     def _own_turn(self, text: str) -> str:
         return text if self.has_template else text.partition(TURN_OF_USER)[0]
 
-    def _decoded(self, token_ids: Sequence[int]) -> str:
+    def _decode(self, token_ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
 
     def _safe(self, messages: Iterable[Message]) -> tuple[Message, ...]:
-        return tuple(Message(each.role, without_control_tokens(each.content, self._control)) for each in messages)
+        return tuple(Message(one.role, without_control_tokens(one.content, self._control)) for one in messages)
 
     def _reply_text(self, messages: Sequence[Message], reply: Message) -> str:
         if not self.has_template:
             return reply.content
-        prompt, whole = self._templated(messages), self._templated((*messages, reply), is_finished=True)
+        prompt, whole = self._apply_template(messages), self._apply_template((*messages, reply), is_finished=True)
         return whole.removeprefix(prompt) if whole.startswith(prompt) else reply.content
 
-    def _templated(self, messages: Sequence[Message], *, is_finished: bool = False) -> str:
+    def _apply_template(self, messages: Sequence[Message], *, is_finished: bool = False) -> str:
         import jinja2  # noqa: PLC0415  comes with torch
 
         fault: Exception | None = None
         for form in (messages, folded_system(messages)):
-            chat = [each.to_dict() for each in form]
+            chat = [message.to_dict() for message in form]
             try:
                 text = self._tokenizer.apply_chat_template(
                     chat, tokenize=False, add_generation_prompt=not is_finished, **self._arguments
@@ -222,9 +222,9 @@ def load_chat_format(model: str) -> ChatFormat:
     """
     place = require_model("transformers", model)
     with loading_errors(f"model {model!r}"):
-        found = ChatFormat(load_tokenizer(place), model)
-    found.prompt_ids([Message("system", "s"), Message("user", "u")])
-    return found
+        chat_format = ChatFormat(load_tokenizer(place), model)
+    chat_format.prompt_ids([Message("system", "s"), Message("user", "u")])
+    return chat_format
 
 
 def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:

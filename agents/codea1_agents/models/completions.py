@@ -53,20 +53,20 @@ class Usage:
     def with_completions(self, completions: Iterable[Completion]) -> Usage:
         """Return the totals including these completions."""
         total = self
-        for each in completions:
+        for completion in completions:
             total = replace(
                 total,
                 completions=total.completions + 1,
-                cut=total.cut + each.cut,
-                prompt_tokens=total.prompt_tokens + each.prompt_tokens,
-                completion_tokens=total.completion_tokens + each.completion_tokens,
+                cut=total.cut + completion.cut,
+                prompt_tokens=total.prompt_tokens + completion.prompt_tokens,
+                completion_tokens=total.completion_tokens + completion.completion_tokens,
             )
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen."""
+    """The choice of the next token."""
 
     temperature: NotNegative = 1.0
     """0: always the likeliest token."""

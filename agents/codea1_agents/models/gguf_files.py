@@ -34,7 +34,7 @@ class GgufSource:
     """Its name."""
     sha256: str
     quantisation: str
-    """How its weights were stored, the type of most of them first, e.g. `Q4_1, Q8_0, F32`."""
+    """The types in which its weights were stored, the type of most of them first, e.g. `Q4_1, Q8_0, F32`."""
 
 
 def read_source(folder: Path) -> GgufSource | None:
@@ -86,11 +86,11 @@ def convert_gguf(file: Path, folder: Path) -> None:
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=file.name)
     config, weights = model.config, model.state_dict(keep_vars=True)
-    n_read = sum(each.numel() for each in model.parameters())
-    n_stored = sum(int(each.n_elements) for each in tensors.values())
+    n_read = sum(parameter.numel() for parameter in model.parameters())
+    n_stored = sum(int(tensor.n_elements) for tensor in tensors.values())
     if loaded["missing_keys"] or n_read != n_stored:
         raise BrokenInput(f"{file}: transformers reads {n_read:,} weights of its kind, and it holds {n_stored:,}")
-    if not all(bool(each.isfinite().all()) for each in weights.values()):
+    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
         raise BrokenInput(f"{file}: damaged: a weight is no finite number")
     head, embedding = model.get_output_embeddings().weight, model.get_input_embeddings().weight
     if head is not embedding and head.shape == embedding.shape and _cosine(torch, head, embedding) > _SAME_MATRIX:
@@ -114,7 +114,7 @@ def convert_gguf(file: Path, folder: Path) -> None:
 
 def _tensors(gguf: Any, file: Path) -> dict[str, Any]:
     try:
-        return {each.name: each for each in gguf.GGUFReader(file).tensors}
+        return {tensor.name: tensor for tensor in gguf.GGUFReader(file).tensors}
     except Exception as error:  # the package checks nothing, so anything can fail
         raise BrokenInput(f"{file}: no GGUF file, or damaged or cut short ({' '.join(str(error).split())})") from error
 
@@ -122,8 +122,8 @@ def _tensors(gguf: Any, file: Path) -> dict[str, Any]:
 def _types(tensors: dict[str, Any]) -> list[str]:
     """Return the types of weights, the one of most first."""
     numbers: Counter[str] = Counter()
-    for each in tensors.values():
-        numbers[each.tensor_type.name] += int(each.n_elements)
+    for tensor in tensors.values():
+        numbers[tensor.tensor_type.name] += int(tensor.n_elements)
     return [name for name, _ in numbers.most_common()]
 
 

@@ -16,7 +16,7 @@ USUAL_REPLY = 1024
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a model is."""
+    """Facts about a model."""
 
     architecture: str
     """Its class in transformers, such as `Qwen2ForCausalLM`."""
@@ -37,14 +37,14 @@ class ModelFacts:
     source: GgufSource | None = None
     """The GGUF file that it was converted from; None: it is a folder or an id."""
 
-    def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
+    def longest_reply(self, usual: int = USUAL_REPLY) -> int:
         """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
-        return longest_reply(self.context, wanted)
+        return longest_reply(self.context, usual)
 
 
-def longest_reply(context: int | None, wanted: int = USUAL_REPLY) -> int:
+def longest_reply(context: int | None, usual: int = USUAL_REPLY) -> int:
     """Return a limit for replies in tokens: the wanted one, or half of the context if that is known and less."""
-    return wanted if context is None else max(1, min(wanted, context // 2))
+    return usual if context is None else max(1, min(usual, context // 2))
 
 
 def model_facts(model: str) -> ModelFacts:
@@ -70,7 +70,7 @@ def model_facts(model: str) -> ModelFacts:
     dtype = str(getattr(config, "dtype", None) or torch.float32).removeprefix("torch.")
     return ModelFacts(
         architecture=type(empty).__name__,
-        n_parameters=sum(each.numel() for each in empty.parameters()),
+        n_parameters=sum(parameter.numel() for parameter in empty.parameters()),
         dtype=dtype,
         context=getattr(config.get_text_config(), "max_position_embeddings", None),
         has_template=chat.has_template,
@@ -85,8 +85,8 @@ def _generation_ends(place: str, chat: ChatFormat) -> tuple[str, ...]:
     from transformers import GenerationConfig  # noqa: PLC0415  heavy, and an extra
 
     try:
-        found = GenerationConfig.from_pretrained(place).eos_token_id
+        ends = GenerationConfig.from_pretrained(place).eos_token_id
     except OSError:  # a model without generation settings has none
         return ()
-    ids = [found] if isinstance(found, int) else list(found or ())
+    ids = [ends] if isinstance(ends, int) else list(ends or ())
     return tuple(map(str, chat.tokenizer.convert_ids_to_tokens(ids)))

@@ -102,11 +102,11 @@ def model_digest(model: str) -> str:
         return f"{HUB}{model}"
     if (source := read_source(folder)) is not None:
         return source.sha256[:16]
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in (".safetensors", ".bin") or path.name in ("config.json", "tokenizer.json"):
-            found.update(f"{path.name} {digest_of_file(path)}\n".encode())
-    return found.hexdigest()[:16]
+            digest.update(f"{path.name} {digest_of_file(path)}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def adapter_digest(folder: Path, tensors: Mapping[str, Any]) -> str:
@@ -118,10 +118,10 @@ def adapter_digest(folder: Path, tensors: Mapping[str, Any]) -> str:
     """
     settings = read_json(_ADAPTER, read_file(folder / _ADAPTER), is_strict=False)
     del settings["base_model_name_or_path"]
-    found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name in sorted(tensors):
-        found.update(f"{name} {tensors[name].shape} ".encode() + tensors[name].tobytes())
-    return found.hexdigest()[:16]
+        digest.update(f"{name} {tensors[name].shape} ".encode() + tensors[name].tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _require_base(folder: Path) -> None:
@@ -162,7 +162,7 @@ def loading_errors(what: str) -> Iterator[None]:
         raise UserError(f"{what} does not fit into memory") from error
     except Exception as error:
         message = " ".join(str(error).split())
-        raise BrokenInput(f"{what} cannot be loaded: {_shortened(message) or type(error).__name__}") from error
+        raise BrokenInput(f"{what} cannot be loaded: {_first_sentence(message) or type(error).__name__}") from error
 
 
 @contextmanager
@@ -182,12 +182,12 @@ def no_progress_bars() -> Iterator[None]:
     """Turn off the progress bars of transformers inside the block."""
     from transformers.utils import logging  # noqa: PLC0415  an extra, and slow to import
 
-    shown = logging.is_progress_bar_enabled()
+    was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             logging.enable_progress_bar()
 
 
@@ -216,6 +216,6 @@ def _missing(folder: Path) -> str:
     return ""
 
 
-def _shortened(message: str) -> str:
+def _first_sentence(message: str) -> str:
     first = re.split(r"(?<=[.!?])\s", message, maxsplit=1)[0]
     return first[:300].rstrip(".")

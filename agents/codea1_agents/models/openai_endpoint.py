@@ -151,27 +151,27 @@ class OpenAIAgent(CompletionAgent):
 
     async def _result(self, observation: Observation, info: Info) -> CompletionResult:
         try:
-            return await self._completed(observation, info)
+            return await self._complete(observation, info)
         except AgentUnavailable as error:
             return error
 
-    async def _completed(self, observation: Observation, info: Info) -> Completion:
-        found = await self._with_retries(observation, info)
-        self._usage = self._usage.with_completions([found])
+    async def _complete(self, observation: Observation, info: Info) -> Completion:
+        completion = await self._with_retries(observation, info)
+        self._usage = self._usage.with_completions([completion])
         hidden = self._connection.without_key
-        return replace(found, text=hidden(found.text), reasoning=hidden(found.reasoning))
+        return replace(completion, text=hidden(completion.text), reasoning=hidden(completion.reasoning))
 
     async def _with_retries(self, observation: Observation, info: Info) -> Completion:
         seed = draw_seed(self._seed, observation, info)
         messages = self._prompts.messages(observation, info)
-        chat = [each.to_dict() for each in (messages if self._system else folded_system(messages))]
+        chat = [message.to_dict() for message in (messages if self._system else folded_system(messages))]
         body = self._fixed | ({"seed": seed} if self._send_seed else {}) | {"messages": chat}
         draws = Random(seed)  # for the waits
         fault = ""
         for attempt in range(self._backoff.retries + 1):
             requested_s: float | None = None
             try:
-                return await self._connection.within_limits(self._sent(body))
+                return await self._connection.within_limits(self._send(body))
             except FilteredReply as error:
                 raise self._unavailable(str(error)) from None
             except imported_openai().APIStatusError as error:
@@ -183,14 +183,14 @@ class OpenAIAgent(CompletionAgent):
                 await asyncio.sleep(self._backoff.wait_s(attempt, draws, requested_s))
         raise self._unavailable(f"gave no reply in {self._backoff.retries + 1} tries; the last one: {fault}")
 
-    async def _sent(self, body: dict[str, Any]) -> Completion:
+    async def _send(self, body: dict[str, Any]) -> Completion:
         client = self._connection.client
-        with _malformed():
+        with _as_malformed_response():
             listed = [] if self._model else [of_type("a model", each.id, str) async for each in client.models.list()]
         self._model = self._model or self._only([self._connection.without_key(name) for name in listed])
-        with _malformed():
-            found = await client.chat.completions.create(**body, model=self._model, extra_body=self._extra_body)
-        return read_completion(found)
+        with _as_malformed_response():
+            response = await client.chat.completions.create(**body, model=self._model, extra_body=self._extra_body)
+        return read_completion(response)
 
     def _only(self, listed: list[str]) -> str:
         if len(listed) != 1:
@@ -218,8 +218,8 @@ class OpenAIAgent(CompletionAgent):
         response = getattr(error, "response", None)
         if response is not None and len(message) > len("Error code: 500"):
             return message  # it contains the server's own message
-        said = response.text if response is not None else error.__cause__ or ""
-        detail = " ".join(hidden(str(said)).split())[:200]
+        text = response.text if response is not None else error.__cause__ or ""
+        detail = " ".join(hidden(str(text)).split())[:200]
         return f"{message} ({detail})" if detail and detail not in message else message
 
     def _unavailable(self, what: str) -> AgentUnavailable:
@@ -228,7 +228,7 @@ class OpenAIAgent(CompletionAgent):
 
 
 @contextmanager
-def _malformed() -> Iterator[None]:
+def _as_malformed_response() -> Iterator[None]:
     """Turn what the package raises where a response is not as it expects into a MalformedResponse."""
     try:
         yield

@@ -77,12 +77,12 @@ class ModelShape:
     @property
     def linear_weights(self) -> int:
         """Number of weights of the linear layers of one decoder layer."""
-        return sum(each.weights for each in self.linear_layers.values())
+        return sum(layer.weights for layer in self.linear_layers.values())
 
     @property
     def parameters(self) -> int:
         """Number of parameters, tied ones counted once."""
-        biases = sum(each.outputs for each in self.linear_layers.values() if each.has_bias)
+        biases = sum(layer.outputs for layer in self.linear_layers.values() if layer.has_bias)
         norms = 2 * self.hidden + (2 * self.head_size if self.has_qk_norm else 0)
         embeddings = self.head_weights * (1 if self.is_tied else 2)
         return embeddings + self.layers * (self.linear_weights + biases + norms) + self.hidden
@@ -143,23 +143,23 @@ def shape_of(model: str) -> ModelShape:
         return PUBLISHED[model]
     file = model_folder(model) / "config.json"
     if not file.is_file():
-        file = _cached(model)
+        file = _find_in_cache(model)
     try:
         return read_shape(read_json(str(file), read_file(file), is_strict=False), model)
     except (OSError, ValueError) as error:
         raise UnknownShape(f"{model}: its config.json cannot be read ({error})") from error
 
 
-def _cached(model: str) -> Path:
+def _find_in_cache(model: str) -> Path:
     try:
         from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  comes with transformers
 
-        found = try_to_load_from_cache(model, "config.json")
+        path = try_to_load_from_cache(model, "config.json")
     except (ImportError, ValueError):  # the name is not a hub id
-        found = None
-    if not isinstance(found, str):
+        path = None
+    if not isinstance(path, str):
         raise UnknownShape(f"{model}: its shape is unknown, since its config.json is not on this machine")
-    return Path(found)
+    return Path(path)
 
 
 def read_shape(config: Mapping[str, Any], model: str) -> ModelShape:

@@ -80,7 +80,7 @@ class TransformersAgent(CompletionAgent):
             UserError: an option is out of range, the model does not exist, or the model does not fit the device.
         """
         super().__init__(context, seed)
-        torch, _ = _imported()
+        torch, _ = _import_packages()
         sampling = Sampling(temperature, top_p, USUAL_REPLY if max_tokens is None else max_tokens)
         self._prompts = load_prompts(prompts)
         if not (type(batch_size) is int and batch_size >= 1):
@@ -91,7 +91,7 @@ class TransformersAgent(CompletionAgent):
         self.source = read_source(Path(place))
         self._device, self._batch_size = _device(torch, device), batch_size
         with loading_errors(f"model {str(model)!r}"), no_progress_bars():
-            self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
+            self._tokenizer, self._model = _load_model(place, self._device, dtype, trust_remote_code)
         self._name, self._lock = f"transformers({model})", threading.Lock()
         self._format = ChatFormat(self._tokenizer, str(model), template_arguments or {})
         self._format.require_embedding_of(self._model)
@@ -143,22 +143,22 @@ class TransformersAgent(CompletionAgent):
             n_common = next((n for n, (one, other) in pairs if one != other), len(short))
             rows.append([*prompt, *whole])
             sizes.append(len(whole) - min(n_common, len(whole) - 1))
-        found: list[float] = []
+        probabilities: list[float] = []
         for start in range(0, len(rows), self._batch_size):
             part = slice(start, start + self._batch_size)
-            found += self._probabilities(rows[part], sizes[part])
-        return found
+            probabilities += self._probabilities(rows[part], sizes[part])
+        return probabilities
 
     def _probabilities(self, rows: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[float]:
         """Return the probabilities of the last tokens of rows, so many of each, and of an end after them."""
-        torch, _ = _imported()
+        torch, _ = _import_packages()
         batch = self._tokenizer.pad({"input_ids": list(map(list, rows))}, padding=True, return_tensors="pt")
         mask, ids = batch["attention_mask"].to(self._device), batch["input_ids"].to(self._device)
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         with torch.inference_mode():
             logits = self._model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
             log_probs = (logits.float() / (self._sampling.temperature or 1.0)).log_softmax(-1)
-        found = []
+        probabilities = []
         for row, of_row, n in zip(ids.tolist(), log_probs, sizes, strict=True):
             total, so_far, tokens = 0.0, 0.0, row[-n:]
             for at in range(n + 1):
@@ -166,25 +166,25 @@ class TransformersAgent(CompletionAgent):
                 ends = torch.tensor(self._ending_after(rest), dtype=torch.int64, device=self._device)
                 total += float((so_far + of_row[at - n - 1, ends].logsumexp(-1)).exp()) if len(ends) else 0.0
                 so_far += float(of_row[at - n - 1, tokens[at]]) if at < n else 0.0
-            found.append(total)
-        return found
+            probabilities.append(total)
+        return probabilities
 
     def _ending_after(self, rest: str) -> list[int]:
         """Return the tokens that say the rest of a literal and end it: `]`, a line feed, or both in one."""
         ordered, texts = self._ordered_tokens, self._texts
-        found = []
+        endings = []
         for place in range(bisect_left(ordered, rest, key=texts.__getitem__), len(ordered)):
             text = texts[ordered[place]]
             if not text.startswith(rest):
                 break
             after = text[len(rest) : len(rest) + 1]
             if (after or not rest) and not (after.isalnum() or after in _GO_ON):
-                found.append(ordered[place])
-        return found
+                endings.append(ordered[place])
+        return endings
 
     @cached_property
     def _texts(self) -> list[str]:
-        """What each token says; a control token says nothing, and ends what is before it."""
+        """The text of each token; a control token says nothing, and ends what is before it."""
         return list(self._tokenizer.batch_decode([[n] for n in range(len(self._tokenizer))], skip_special_tokens=True))
 
     @cached_property
@@ -202,7 +202,7 @@ class TransformersAgent(CompletionAgent):
 
     def _generate(self, requests: Mapping[int, _Request]) -> Iterator[EndedCompletion]:
         """Yield a completion for each request, by position, when it ends; with fewer at a time where memory lacks."""
-        torch, _ = _imported()
+        torch, _ = _import_packages()
         from codea1_agents.models.sampling import SamplingRules, stream_responses  # noqa: PLC0415  imports torch
 
         left = dict(sorted(requests.items(), key=lambda each: len(each[1].prompt_ids)))
@@ -234,8 +234,8 @@ class TransformersAgent(CompletionAgent):
         )
 
 
-def _loaded(place: str, device: Any, dtype: str, trust_remote_code: bool) -> tuple[Any, Any]:
-    _, transformers = _imported()
+def _load_model(place: str, device: Any, dtype: str, trust_remote_code: bool) -> tuple[Any, Any]:
+    _, transformers = _import_packages()
     tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
     model = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=dtype, trust_remote_code=trust_remote_code)
     return tokenizer, model.to(device).eval()
@@ -252,7 +252,7 @@ def _device(torch: Any, name: str) -> Any:
     return device
 
 
-def _imported() -> tuple[Any, Any]:
+def _import_packages() -> tuple[Any, Any]:
     with extra_needed("the agent 'transformers'", "transformers"):
         import torch  # noqa: PLC0415  heavy, and an extra
         import transformers  # noqa: PLC0415  heavy, and an extra

@@ -47,12 +47,12 @@ class EarlyEpisodes(Closing):
         records = [from_line(line, f"{self._path} line {number}") for number, line in enumerate(lines, start=1)]
         for record in records:
             require_this_judge(record.judge_version, self._path, "begin a new run")
-        found: dict[int, EpisodeRecord] = {}
+        kept: dict[int, EpisodeRecord] = {}
         for record in sorted(records, key=lambda each: each.episode):
             before = record.episode - n_problems
-            if record.episode >= start_at and (before < start_at or before in found):
-                found[record.episode] = record
-        return found
+            if record.episode >= start_at and (before < start_at or before in kept):
+                kept[record.episode] = record
+        return kept
 
     def keep(self, record: EpisodeRecord) -> None:
         """Write one episode so that it survives a crash of the machine.

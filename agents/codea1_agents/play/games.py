@@ -85,7 +85,7 @@ class PlayedEpisode:
     """Empty for an episode that was played before this run was resumed."""
     time: TimeSplit
     unavailable: AgentUnavailable | None = None
-    """Why the last round is masked, if an agent was unavailable."""
+    """Reason for which the last round is masked, if an agent was unavailable."""
     unavailable_agent: str = ""
     """The environment's name of that agent, such as `coder_0`; empty if none was unavailable."""
     last_call_s: Mapping[str, float] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def episode_seeds(run_seed: int, *episode: int) -> EpisodeSeeds:
     Without an episode, return the seeds for agents that are reset once per run.
     """
     sequences = (np.random.SeedSequence(run_seed, spawn_key=(*episode, part)) for part in range(3))
-    return EpisodeSeeds(*(int(each.generate_state(1, np.uint64)[0] >> np.uint64(11)) for each in sequences))
+    return EpisodeSeeds(*(int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(11)) for sequence in sequences))
 
 
 class FinishedGames:
@@ -173,10 +173,10 @@ class FinishedGames:
                 raise self._outage("in a row")
             return
         self._were_available = True
-        past = [each for each in self._held if _is_past(each, game)]
-        self._held = [each for each in self._held if not _is_past(each, game)]
-        for each in (*past, game):
-            self._put_in_order(each)
+        past = [held for held in self._held if _is_past(held, game)]
+        self._held = [held for held in self._held if not _is_past(held, game)]
+        for past_game in (*past, game):
+            self._put_in_order(past_game)
 
     def end(self) -> None:
         """Hand on the games that are still held, after the last game.
@@ -186,8 +186,8 @@ class FinishedGames:
         """
         if self._held and not self._were_available:
             raise self._outage("of the run")
-        for each in self._held:
-            self._put_in_order(each)
+        for held in self._held:
+            self._put_in_order(held)
 
     def _put_in_order(self, game: PlayedEpisode) -> None:
         self._waiting[game.record.episode] = game

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
-from codea1_agents.play.own_code import described, own_line
+from codea1_agents.play.own_code import describe_failure, own_line
 from codea1_env.agent import Agent, EndedReply, Info
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.rounds.rounds import Turn
@@ -20,7 +20,7 @@ Reply: TypeAlias = str | AgentUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Replied:
+class TurnAndReply:
     """A turn with its reply."""
 
     turn: Turn
@@ -53,9 +53,9 @@ class NamedAgent:
         self._is_seeded = seed is None
         self.is_closed = False
         self.asked: tuple[str, float] | None = None
-        """What its present call is about, and since when (`time.monotonic`); None between calls."""
+        """The subject of its present call, and its begin (`time.monotonic`); None between calls."""
         self.why_missing = ""
-        """Why there was no reply, the last time that `replies` lacked one; empty if none lacked."""
+        """The error behind the last reply that `replies` lacked; empty if none lacked."""
 
     def replies(self, turns: Sequence[Turn]) -> list[Reply]:
         """Return one reply per turn, in order. No reply depends on earlier calls.
@@ -66,16 +66,16 @@ class NamedAgent:
         Raises:
             UserError: the agent failed, or returned something other than text.
         """
-        found, wheres = list[Reply](), [_where(turn.info) for turn in turns]
+        replies, wheres = list[Reply](), [_where(turn.info) for turn in turns]
         if not callable(getattr(self.inner, "act_batch", None)):
-            found = [self._seeded_reply(*each) for each in zip(turns, wheres, strict=True)]
+            replies = [self._seeded_reply(*each) for each in zip(turns, wheres, strict=True)]
         elif turns:
             self._seed_once()
-            found = self.batch(turns, wheres)
-        self._note_missing(found)
-        return found
+            replies = self.batch(turns, wheres)
+        self._note_missing(replies)
+        return replies
 
-    def stream(self, turns: Sequence[Turn], n_at_once: int) -> Iterator[list[Replied]]:
+    def stream(self, turns: Sequence[Turn], n_at_once: int) -> Iterator[list[TurnAndReply]]:
         """Yield the same replies, in lists of those that have just ended.
 
         Args:
@@ -89,7 +89,7 @@ class NamedAgent:
         if not callable(act_stream):
             for start in range(0, len(turns), n_at_once):
                 some = turns[start : start + n_at_once]
-                yield list(map(Replied, some, self.replies(some)))
+                yield list(map(TurnAndReply, some, self.replies(some)))
             return
         self._seed_once()
         left = dict(enumerate(turns))
@@ -108,7 +108,7 @@ class NamedAgent:
                 if not isinstance(reply, AgentUnavailable):
                     self.require_text(reply, _where(turn.info))
                 self._note_missing([reply])
-                yield [Replied(turn, reply)]
+                yield [TurnAndReply(turn, reply)]
 
     def _seed_once(self) -> None:
         if not self._is_seeded:
@@ -116,7 +116,8 @@ class NamedAgent:
             self._is_seeded = True
 
     def _note_missing(self, replies: Iterable[Reply]) -> None:
-        self.why_missing = next((str(each) for each in replies if isinstance(each, AgentUnavailable)), self.why_missing)
+        missing = (str(reply) for reply in replies if isinstance(reply, AgentUnavailable))
+        self.why_missing = next(missing, self.why_missing)
 
     def reset(self, seed: int, where: str) -> None:
         """Reset the agent if it has a `reset`."""
@@ -133,8 +134,8 @@ class NamedAgent:
             UserError: the agent failed, or returned something other than text.
         """
         with self.naming_errors(where):
-            found: object = self.inner.act(turn.observation, turn.info)
-        return self.require_text(found, where)
+            text: object = self.inner.act(turn.observation, turn.info)
+        return self.require_text(text, where)
 
     def batch(self, turns: Sequence[Turn], wheres: Sequence[str]) -> list[Reply]:
         """Return the replies of an agent with `act_batch` to at least one turn.
@@ -145,27 +146,27 @@ class NamedAgent:
         where = wheres[0] if len(turns) == 1 else f"a batch of {len(turns)} that begins with {wheres[0]}"
         try:
             with self.naming_errors(where):
-                found = self.inner.act_batch([turn.observation for turn in turns], [turn.info for turn in turns])
+                texts = self.inner.act_batch([turn.observation for turn in turns], [turn.info for turn in turns])
         except AgentUnavailable as error:
             return [error] * len(turns)
-        if not isinstance(found, list | tuple):
-            raise UserError(f"{self.name} returned {type(found).__name__} in {where}, expected a list of replies")
-        if len(found) != len(turns):
-            raise UserError(f"{self.name} returned {len(found)} replies to {len(turns)} observations in {where}")
+        if not isinstance(texts, list | tuple):
+            raise UserError(f"{self.name} returned {type(texts).__name__} in {where}, expected a list of replies")
+        if len(texts) != len(turns):
+            raise UserError(f"{self.name} returned {len(texts)} replies to {len(turns)} observations in {where}")
         return [
             each if isinstance(each, AgentUnavailable) else self.require_text(each, where)
-            for each, where in zip(found, wheres, strict=True)
+            for each, where in zip(texts, wheres, strict=True)
         ]
 
-    def require_text(self, found: object, where: str) -> str:
+    def require_text(self, reply: object, where: str) -> str:
         """Return a reply that is text.
 
         Raises:
             UserError: it is something else.
         """
-        if not is_text(found):
-            raise UserError(f"{self.name} returned {no_text(found)} in {where}, expected text (str)")
-        return found
+        if not is_text(reply):
+            raise UserError(f"{self.name} returned {no_text(reply)} in {where}, expected text (str)")
+        return reply
 
     def close(self) -> None:
         """Close the agent once, if it has a `close`."""
@@ -189,7 +190,7 @@ class NamedAgent:
         except SystemExit as error:  # it must not end this process with the agent's exit code
             raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}{own_line(error)}") from error
         except BaseException as error:  # agents are anyone's code and may raise anything
-            raise UserError(f"{self.name} failed in {where}: {described(error)}") from error
+            raise UserError(f"{self.name} failed in {where}: {describe_failure(error)}") from error
         finally:
             self.asked = None
 

@@ -18,7 +18,7 @@ _CALLERS = (Path(__file__).parent, Path(threads.__file__).parent, _AGENTS / "che
 _OWN = "."
 
 
-def described(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Return the error in one line.
 
     The agent's own code is what belongs neither to an installed package nor to this project; for an agent that is

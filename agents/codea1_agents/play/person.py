@@ -76,7 +76,7 @@ class PersonGame:
         self.problem, self.role = problem, role
         self.points, self.has_won = MOST_POINTS, False
         self.program = ""
-        """What a tester sees; empty before `turn`."""
+        """The program that a tester sees; empty before `turn`."""
         self.killer: CaseReport | None = None
         """A test that would win a tester's game; None before `turn`, or if none is known."""
         self._opponent, self._hints, self._seed, self._n_tries = opponent, hints, seed, 0
@@ -101,16 +101,16 @@ class PersonGame:
             SandboxError: the sandbox cannot be used at all.
         """
         if self.role == "coder":
-            return self._opened().coder_turns()[0]
+            return self._open_round().coder_turns()[0]
         drawn = set[str]()
         for number in range(0 if self._rounds else _MOST_DRAWS):
             try:
-                rounds = self._opened(number)
+                rounds = self._open_round(number)
                 rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
                 program = rounds.candidates()[0][0].program if rounds.tester_turns() else ""
                 if program in drawn:
                     break
-                killer = self._found_killer(rounds) if program else None
+                killer = self._credited_killer(rounds) if program else None
             except CodeA1Error:
                 if self._rounds is None:
                     raise
@@ -134,7 +134,7 @@ class PersonGame:
         """
         if self.is_over:
             raise UserError("this game is over: begin another one")
-        judged = self._judged(reply)
+        judged = self._judge_reply(reply)
         report = judged.report.candidates[0]
         if report.has_internal_error:
             raise SandboxError("the sandbox failed on this try, which does not count: try again")
@@ -155,8 +155,8 @@ class PersonGame:
                 for node in parse(text, TextBudget()).body:
                     if isinstance(node, ast.FunctionDef) and node.name == self.problem.entry_point:
                         node.body, above = [ast.Pass()], text.split("\n")[: node.lineno - 1]
-                        shown = above if text is self.problem.statement else []  # the rest of a solution is secret
-                        return "\n".join([*shown, ast.unparse(node).removesuffix("pass")])
+                        lines = above if text is self.problem.statement else []  # the rest of a solution is secret
+                        return "\n".join([*lines, ast.unparse(node).removesuffix("pass")])
         return ""
 
     def hint(self) -> str:
@@ -165,26 +165,26 @@ class PersonGame:
             return ""
         change = None if self._hints else difference(self.program, self.problem.solution)
         line = change.line if change else 0
-        told = (f"Read line {line} again.", f"Line {line} is wrong.") if line else _GENERAL_HINTS
-        return (self._hints or told)[self._n_tries - 1]
+        hints = (f"Read line {line} again.", f"Line {line} is wrong.") if line else _GENERAL_HINTS
+        return (self._hints or hints)[self._n_tries - 1]
 
-    def _found_killer(self, rounds: Rounds) -> CaseReport | None:
+    def _credited_killer(self, rounds: Rounds) -> CaseReport | None:
         """Return the shortest golden test that wins, else the shortest of random inputs."""
         (turn,), own = rounds.tester_turns(), self._referee
         hunter = FuzzTester(AgentContext(own.problems, own.sandbox, self._seed, own.judge.limits), hunt=True)
-        golden = [each for each in self.problem.golden if isinstance(each, GoldenCase)]
-        asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
+        golden = [case for case in self.problem.golden if isinstance(case, GoldenCase)]
+        asserts = [TestCase(case.expression, case.expected, case.imports).to_assert() for case in golden]
         for hunts in (False, True):
             tried = rounds.fork()
             suites = [hunter.act(turn.observation, turn.info)] if hunts else asserts
             tried.submit_suites(suites, [[len(suites)]])
             report = tried.results()[0].report
             cases = [case for suite in report.candidates[0].suites for case in suite.cases] if report else []
-            if found := [case for case in cases if n_credited((case,))]:
-                return min(found, key=lambda case: len(case.case.case.expression))
+            if killers := [case for case in cases if n_credited((case,))]:
+                return min(killers, key=lambda case: len(case.case.case.expression))
         return None
 
-    def _judged(self, reply: str) -> JudgedRound:
+    def _judge_reply(self, reply: str) -> JudgedRound:
         tester_reply: str | None = reply
         if self.role == "tester":
             program = self.program
@@ -192,7 +192,7 @@ class PersonGame:
             assert self._rounds is not None
             rounds = self._rounds.fork()
         else:
-            program, rounds = reply, self._opened()
+            program, rounds = reply, self._open_round()
             rounds.submit_programs([reply])
             turns = rounds.tester_turns()
             tester_reply = self._opponent(turns[0]) if turns else None
@@ -202,11 +202,11 @@ class PersonGame:
         rewards = judged.rewards[0]
         return JudgedRound(self.problem, "", self._n_tries, program, tester_reply, judged.report, rewards, None)
 
-    def _opened(self, n_drawn: int = 0) -> Rounds:
+    def _open_round(self, n_drawn: int = 0) -> Rounds:
         return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries, n_drawn))])
 
 
-def found(game: PersonGame, judged: JudgedRound) -> str:
+def describe_finding(game: PersonGame, judged: JudgedRound) -> str:
     """Say what a try has found, without a full stop."""
     report = judged.report.candidates[0]
     if game.role == "coder":
@@ -223,7 +223,7 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedTest:
     """A test of a try, and what it has shown."""
 
     number: int
@@ -234,17 +234,17 @@ class Explained:
     """`good` or `bad` for the person; empty: neither."""
 
 
-def explained(game: PersonGame, judged: JudgedRound) -> list[Explained]:
+def explain_tests(game: PersonGame, judged: JudgedRound) -> list[ExplainedTest]:
     """Return the tests of a try; those that did not run come last."""
     report = judged.report.candidates[0]
     cases = sorted(enumerate(report.suites[0].cases, start=1), key=lambda each: each[1].verdict is Verdict.NOT_RUN)
-    return [_explained(number, case, game) for number, case in cases if report.loads]
+    return [_explain_test(number, case, game) for number, case in cases if report.loads]
 
 
-def missed(game: PersonGame) -> list[Explained]:
+def missed_tests(game: PersonGame) -> list[ExplainedTest]:
     """Return a test that would have won a tester's game which is lost, if one is known."""
-    shown = [_explained(1, game.killer, game)] if game.killer and not game.points else []
-    return [replace(each, told=each.told.removeprefix(_FOUND)) for each in shown]
+    shown = [_explain_test(1, game.killer, game)] if game.killer and not game.points else []
+    return [replace(missed, told=missed.told.removeprefix(_FOUND)) for missed in shown]
 
 
 def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
@@ -279,8 +279,9 @@ def answers(judged: JudgedRound) -> str:
 
 def ending(game: PersonGame, judged: JudgedRound) -> str:
     """Return the story of a game that is over, and its points."""
-    told = f"{story(judged)} {answers(judged)}" if game.role == "tester" else sentence(found(game, judged))[:-1]
-    return f"{told}; {game.points} of {MOST_POINTS} points."
+    is_tester = game.role == "tester"
+    text = f"{story(judged)} {answers(judged)}" if is_tester else sentence(describe_finding(game, judged))[:-1]
+    return f"{text}; {game.points} of {MOST_POINTS} points."
 
 
 def sentence(text: str) -> str:
@@ -288,7 +289,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _explained(number: int, case: CaseReport, game: PersonGame) -> Explained:
+def _explain_test(number: int, case: CaseReport, game: PersonGame) -> ExplainedTest:
     """Return a test, explained. A right answer is a tester's to find: until the game is over it is not told."""
     is_tester = game.role == "tester"
     tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
@@ -306,7 +307,7 @@ def _explained(number: int, case: CaseReport, game: PersonGame) -> Explained:
         told, tone = f"{_FOUND}The solution gives {expected}; {gave}.", "good"
     else:
         told, tone = "Right answer, and the program gives it, too." if passed else sentence(gave), ""
-    return Explained(number, test, told, tone)
+    return ExplainedTest(number, test, told, tone)
 
 
 _GAVE = {

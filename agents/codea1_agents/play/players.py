@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _CAN_PARSE_IN_THREADS = sys.version_info >= (3, 11, 8)
 """Before 3.11.8, the parser of CPython crashes in two threads (python/cpython#106905)."""
 _JOINING_S = 0.002
-"""How long a batch waits for turns of other games."""
+"""The time for which a batch waits for turns of other games."""
 _BLOCKED_S = 1.0
 """A loop that runs nothing for this many seconds counts as blocked."""
 
@@ -179,7 +179,7 @@ class GameAgent:
         limit_s = min(self._limit_s or inf, CLOSE_TIMEOUT_S) if self._gave_up else self._limit_s
         for slot, thread in self._threads.items():
             with suppress(AgentUnavailable):  # it may wait for a call that was given up
-                (await self._waited(thread.submit(self._of(slot).close), limit_s)).result()
+                (await self._wait_for(thread.submit(self._of(slot).close), limit_s)).result()
             thread.end()
         self.agent.close()  # if no thread called it
 
@@ -202,11 +202,11 @@ class GameAgent:
                 with handled_signals((signal.SIGINT,), signal.default_int_handler):  # asyncio's waits for the call
                     return function(*arguments)
             thread = self._threads.setdefault(slot, CallThread(self.agent.name))
-            return (await self._waited(thread.submit(function, *arguments), limit_s, thread.end)).result()
+            return (await self._wait_for(thread.submit(function, *arguments), limit_s, thread.end)).result()
         except KeyboardInterrupt:
             raise Interrupted from None
 
-    async def _waited(
+    async def _wait_for(
         self, call: Future[_T], limit_s: float | None, give_up: Callable[[], object] = lambda: None
     ) -> asyncio.Future[_T]:
         """Wait for a call, and return its future.
@@ -234,14 +234,14 @@ class _AsyncAgent(GameAgent):
         self._loop = LoopThread(self.agent.name)
 
     async def reply(self, slot: int, turn: Turn, where: str) -> str:
-        found = await self._in_loop(where, self.agent.inner.aact, turn.observation, turn.info)
-        return self.agent.require_text(found, where)
+        text = await self._in_loop(where, self.agent.inner.aact, turn.observation, turn.info)
+        return self.agent.require_text(text, where)
 
     async def close(self) -> None:
         aclose = getattr(self.agent.inner, "aclose", None)
         self.agent.is_closed = callable(aclose)
         with suppress(AgentUnavailable):
-            ended = await self._waited(self._loop.begin_close(aclose), CLOSE_TIMEOUT_S)
+            ended = await self._wait_for(self._loop.begin_close(aclose), CLOSE_TIMEOUT_S)
             with self.agent.naming_errors("close()"):
                 ended.result()
         await super().close()
@@ -252,7 +252,7 @@ class _AsyncAgent(GameAgent):
 
     async def _in_loop(self, where: str, function: Callable[..., Any], *arguments: object) -> Any:
         try:
-            done = await self._waited(self._loop.submit(function, *arguments), self._limit_s)
+            done = await self._wait_for(self._loop.submit(function, *arguments), self._limit_s)
         except AgentUnavailable:
             await self._leave_if_blocked()
             raise
@@ -297,7 +297,7 @@ class _BatchAgent(GameAgent):
         return own.reply
 
     async def _reply_to(self, batch: list[_WaitingTurn]) -> None:
-        turns, wheres = [each.turn for each in batch], [each.where for each in batch]
+        turns, wheres = [waiting.turn for waiting in batch], [waiting.where for waiting in batch]
         try:
             replies = await self._call(0, self.agent.batch, turns, wheres, n_replies=len(batch))
         except AgentUnavailable as error:

@@ -159,7 +159,7 @@ class _Game:
         """Names the game in error messages."""
         return f"episode {self.number} (problem {self.problem_id})"
 
-    async def called(self, name: str, call: Awaitable[str | None]) -> str | None:
+    async def reply_of(self, name: str, call: Awaitable[str | None]) -> str | None:
         """Return the result of an agent's call; None if the agent is unavailable."""
         start = time.perf_counter()
         try:
@@ -171,7 +171,7 @@ class _Game:
             self.last_call_s[name] = time.perf_counter()
             self.agents_s += self.last_call_s[name] - start
 
-    def played(self, judging_s: float, total_s: float) -> PlayedEpisode:
+    def to_episode(self, judging_s: float, total_s: float) -> PlayedEpisode:
         """Return the finished episode."""
         record = EpisodeRecord(
             judge_version=JUDGE_VERSION,
@@ -240,15 +240,15 @@ class _Run:
         start, judged_s = time.perf_counter(), slot.judging_s
         self._finished.begin(number, problem.id, time.monotonic())
         for name, seed in ((CODER, game.seeds.coder), (TESTER, game.seeds.tester)):
-            await game.called(name, self._agents[name].begin(slot.number, seed, game.where))
+            await game.reply_of(name, self._agents[name].begin(slot.number, seed, game.where))
         turn = await slot.judge(_reset, slot.environment, game)
         while turn is not None:
             reply = None
             if game.unavailable is None:
                 name = slot.environment.agent_selection
-                reply = await game.called(name, self._agents[name].reply(slot.number, turn, game.where))
+                reply = await game.reply_of(name, self._agents[name].reply(slot.number, turn, game.where))
             turn = await slot.judge(_step, slot.environment, game, reply)
-        self._finished.add(game.played(slot.judging_s - judged_s, time.perf_counter() - start))
+        self._finished.add(game.to_episode(slot.judging_s - judged_s, time.perf_counter() - start))
         self._make_ready(number + len(self._problems))
         self._free.put_nowait(slot)
 

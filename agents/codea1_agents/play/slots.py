@@ -120,8 +120,8 @@ class EnvSlot:
         self._sandbox.lock.end()
         return self._thread.end()
 
-    def _locked(self, function: Callable[..., _T], *arguments: object) -> _T:
+    def _call_with_lock(self, function: Callable[..., _T], *arguments: object) -> _T:
         with self._sandbox.lock:
-            found = function(*arguments)
+            value = function(*arguments)
         self.judging_s = self._sandbox.spent_s[threading.get_ident()]
-        return found
+        return value

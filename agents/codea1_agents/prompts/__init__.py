@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from codea1_agents.prompts.templates import Message, Prompts, View, folded_system, load_prompts, merged, plain_text
+from codea1_agents.prompts.templates import (
+    Message,
+    Prompts,
+    View,
+    folded_system,
+    load_prompts,
+    merged,
+    plain_text,
+)
 
 __all__ = ["Message", "Prompts", "View", "folded_system", "load_prompts", "merged", "plain_text"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.signatures import interface_of
 from codea1_agents.scripted.typed_inputs import boundary_calls
@@ -28,7 +28,7 @@ from codea1_env.records.faults import read_file, read_toml
 Speaker = Literal["system", "user", "assistant"]
 
 TURN_OF_USER = "\n### User"
-"""What a base model writes when it continues with a turn of the user; its reply ends before this text."""
+"""The text that a base model writes when it continues with a turn of the user; its reply ends before this text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class Message:
 
 def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join consecutive messages of one role by a blank line, since many chat templates require alternating roles."""
-    found: list[Message] = []
+    turns: list[Message] = []
     for message in messages:
-        if found and found[-1].role == message.role:
-            message = Message(message.role, f"{found.pop().content}\n\n{message.content}")  # noqa: PLW2901
-        found.append(message)
-    return tuple(found)
+        if turns and turns[-1].role == message.role:
+            message = Message(message.role, f"{turns.pop().content}\n\n{message.content}")  # noqa: PLW2901
+        turns.append(message)
+    return tuple(turns)
 
 
 def folded_system(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Prepend the system message to the user's message, for models without a system role."""
-    return merged(Message("user", each.content) if each.role == "system" else each for each in messages)
+    return merged(Message("user", message.content) if message.role == "system" else message for message in messages)
 
 
 def plain_text(messages: Sequence[Message]) -> str:
@@ -78,7 +78,7 @@ _TESTS = 8
 _WITH_INPUTS = "+inputs"
 
 EXTENSIONS = {_WITH_INPUTS: "Testers also get calls with arguments of suitable types, without their values."}
-"""What may follow the name of a wording, with a sentence."""
+"""The extensions that may follow the name of a wording, each with a sentence."""
 
 _ABOUT = "about"
 _INPUTS = "Calls whose arguments have suitable types, without their values:"
@@ -86,7 +86,7 @@ _MAX_CALLS = 6
 
 
 View = Literal["white_box", "black_box", "blind"]
-"""What a tester's prompt says about the program: it shows it, it says that there is a hidden one, or nothing. A blind
+"""A sentence about the program in the prompt: it shows it, it says that there is a hidden one, or nothing. A blind
 tester writes tests from the problem alone, as for choosing among candidates."""
 
 
@@ -115,9 +115,9 @@ class Prompts:
             UserError: `role`, `kind` or `tester_view` is missing or unknown.
         """
         facts = _facts(observation, info) | self._forms(observation, info)
-        filled = _filled(self._templates(observation, info), facts)
+        filled = _fill(self._templates(observation, info), facts)
         if self.shows_inputs and info["role"] == "tester" and (calls := _example_calls(observation, info)):
-            filled.append(Message("user", f"{_INPUTS}\n{fenced(calls)}"))
+            filled.append(Message("user", f"{_INPUTS}\n{fenced_reply(calls)}"))
         return merged(filled)
 
     def wants_block(self, observation: Observation, info: Info) -> bool:
@@ -126,7 +126,7 @@ class Prompts:
         Raises:
             UserError: as `messages`.
         """
-        return any("```python" in each.content for each in self._templates(observation, info))
+        return any("```python" in template.content for template in self._templates(observation, info))
 
     def _templates(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         role = info.get("role")
@@ -165,9 +165,9 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     default = _read(_own("default"), "default")
     if name == "default":
         return default
-    found = _read(*_found(name))
-    forms = {kind: {**texts, **found.forms.get(kind, {})} for kind, texts in default.forms.items()}
-    return Prompts(name, {**default.tables, **found.tables}, forms)
+    prompts = _read(*_load_text(name))
+    forms = {kind: {**texts, **prompts.forms.get(kind, {})} for kind, texts in default.forms.items()}
+    return Prompts(name, {**default.tables, **prompts.tables}, forms)
 
 
 def about(wording: str) -> str:
@@ -252,9 +252,9 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
         "problem": _encodable(observation["problem"]).strip("\n"),
         "entry_point": _encodable(observation["entry_point"]),
         "examples": examples,
-        "examples_block": fenced(examples) if examples.strip() else "",
+        "examples_block": fenced_reply(examples) if examples.strip() else "",
         "program": program,
-        "program_block": fenced(program) if program.strip() else "",
+        "program_block": fenced_reply(program) if program.strip() else "",
         "feedback": _encodable(observation["feedback"]),
         "tests": str(info.get("tests_per_suite", _TESTS)),
         "test_notes": _encodable(info.get("test_notes", "")),
@@ -275,9 +275,9 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _filled(templates: tuple[Message, ...], facts: Mapping[str, str]) -> list[Message]:
-    filled = [Message(each.role, _text(each.content, facts)) for each in templates]
-    return [each for each in filled if each.content or each.role == "user"]
+def _fill(templates: tuple[Message, ...], facts: Mapping[str, str]) -> list[Message]:
+    filled = [Message(template.role, _text(template.content, facts)) for template in templates]
+    return [message for message in filled if message.content or message.role == "user"]
 
 
 def _text(template: str, facts: Mapping[str, str]) -> str:

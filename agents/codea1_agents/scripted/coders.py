@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_agents.scripted.input_texts import TEXT_INPUTS
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.mutation import mutants_of, without_docstrings
@@ -32,7 +32,7 @@ class ReferenceCoder:
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return the solution in a block."""
-        return fenced(self._problems.by_id(info["problem_id"]).solution, "Here is the function.")
+        return fenced_reply(self._problems.by_id(info["problem_id"]).solution, "Here is the function.")
 
 
 class MutantCoder(SeededAgent):
@@ -68,9 +68,9 @@ class MutantCoder(SeededAgent):
         """Return the solution or a wrong variant of it in a block."""
         round_ = int(observation["round"])
         if round_ > 0 and observation["program"] and not reports_failure(observation["feedback"]):
-            return fenced(observation["program"], "Nothing failed, so the function stays as it is.")
+            return fenced_reply(observation["program"], "Nothing failed, so the function stays as it is.")
         problem = self._problems.by_id(info["problem_id"])
-        return fenced(self._program(problem, math.ldexp(self._strength, -round_)), "Here is the function.")
+        return fenced_reply(self._program(problem, math.ldexp(self._strength, -round_)), "Here is the function.")
 
     def _program(self, problem: Problem, strength: float) -> str:
         if self._rng.random() >= strength:
@@ -98,9 +98,9 @@ class RandomCoder(SeededAgent):
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return a random program in a block."""
-        if given := TEXT_INPUTS.get(info.get("kind", "")):
-            shown = f"print({self._expression(ValueType(Kind.UNKNOWN), [given.everything])})"
-            return fenced(shown, "Here is the program.")
+        if inputs := TEXT_INPUTS.get(info.get("kind", "")):
+            shown = f"print({self._expression(ValueType(Kind.UNKNOWN), [inputs.everything])})"
+            return fenced_reply(shown, "Here is the program.")
         entry_point = observation["entry_point"]
         signature = read_signature(observation["problem"], entry_point)
         returns = signature.returns if signature else ValueType(Kind.UNKNOWN)
@@ -108,7 +108,7 @@ class RandomCoder(SeededAgent):
         body = f"    return {self._expression(returns, names)}"
         if names and self._rng.random() < 0.3:
             body = f"    if {self._one_of(names)}:\n        return {self._expression(returns, names)}\n{body}"
-        return fenced(definition(entry_point, _header(signature), body), "Here is the function.")
+        return fenced_reply(definition(entry_point, _header(signature), body), "Here is the function.")
 
     def _expression(self, kind: ValueType, names: list[str]) -> str:
         if kind.kind is Kind.UNKNOWN:

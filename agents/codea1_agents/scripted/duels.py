@@ -22,9 +22,9 @@ class Duel:
 class _Edit:
     name: str
     topic: str
-    """What the problem is about, in a few words."""
+    """The subject of the problem, in a few words."""
     right: str
-    """What the solution says, once."""
+    """The text in the solution, where it stands once."""
     wrong: str
     hint: str
 

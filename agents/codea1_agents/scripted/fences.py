@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 
-def fenced(code: str, sentence: str = "") -> str:
+def fenced_reply(code: str, sentence: str = "") -> str:
     """Return a reply with an optional sentence and one Python block.
 
     The fence is longer than any run of backticks in the code, so that a docstring cannot end the block.

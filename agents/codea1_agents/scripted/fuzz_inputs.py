@@ -67,14 +67,14 @@ def arguments_like(interface: Interface) -> SearchStrategy[Arguments]:
     if not interface.examples:
         return fresh
     near = st.one_of(*(_near(example, interface) for example in interface.examples))
-    return _weighted((3, near), (1, fresh))
+    return _weighted_choice((3, near), (1, fresh))
 
 
 def _near(example: Arguments, interface: Interface) -> SearchStrategy[Arguments]:
     columns = []
     for value, parameter in zip(example, interface.parameters, strict=False):
         changed = changes_of(value, parameter.type)
-        columns.append(_weighted((2, changed), (1, st.just(value))) if len(example) > 1 else changed)
+        columns.append(_weighted_choice((2, changed), (1, st.just(value))) if len(example) > 1 else changed)
     return st.tuples(*columns)
 
 
@@ -96,7 +96,7 @@ def values_of(kind: ValueType, depth: int = 0) -> SearchStrategy[Any]:
     return _scalars(kind)
 
 
-def _weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
+def _weighted_choice(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
     """Return a strategy that takes each branch in proportion to its weight (`one_of` drops repeated branches)."""
     table = [strategy for weight, strategy in choices for _ in range(weight)]
     return st.integers(0, len(table) - 1).flatmap(table.__getitem__)
@@ -138,7 +138,7 @@ def _texts(seen: Sequence[str]) -> SearchStrategy[str]:
         return general
     own = st.lists(st.sampled_from(characters), max_size=min(longest, 24)).map("".join)
     if len(words) <= 1:
-        return _weighted((2, own), (1, general))
+        return _weighted_choice((2, own), (1, general))
     return own | st.lists(st.sampled_from(words), max_size=6).map(" ".join) | general
 
 
@@ -149,7 +149,7 @@ def changes_of(value: object, kind: ValueType) -> SearchStrategy[Any]:
     if element is None:
         return starts | values_of(kind)
     splice = st.tuples(st.integers(0, _SPLICE_RANGE), st.sampled_from(_SPLICES), element)
-    return st.tuples(starts, st.lists(splice, max_size=2)).map(lambda drawn: _spliced(*drawn))
+    return st.tuples(starts, st.lists(splice, max_size=2)).map(lambda drawn: _splice(*drawn))
 
 
 def _elements(value: object, kind: ValueType) -> SearchStrategy[Any] | None:
@@ -169,7 +169,7 @@ def _elements(value: object, kind: ValueType) -> SearchStrategy[Any] | None:
             return None
 
 
-def _spliced(value: Any, splices: Sequence[tuple[int, tuple[int, int], Any]]) -> object:
+def _splice(value: Any, splices: Sequence[tuple[int, tuple[int, int], Any]]) -> object:
     """Return the value after all splices; each removes and inserts elements at a position."""
     if isinstance(value, str):
         return "".join(_spliced_items(list(value), splices))

@@ -25,7 +25,7 @@ _Texts = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class TextInputs:
-    """How agents without a model write programs of one kind, and calls of such programs."""
+    """The way in which agents without a model write programs of one kind, and calls of such programs."""
 
     everything: str
     """An expression of all that a program is given, as one text."""
@@ -70,22 +70,22 @@ class _Count:
 
 def random_texts(examples: Sequence[str], rng: np.random.Generator, n: int) -> list[str]:
     """Return at most n different inputs near the examples, none of which is an example."""
-    given = {_written(_lines(example)) for example in examples}
-    found: dict[str, None] = {}
+    known = {_to_text(_lines(example)) for example in examples}
+    texts: dict[str, None] = {}
     for _ in range(n * _TRIES if examples else 0):
         text = _random_text(examples[_below(len(examples), rng)], rng)
-        if text not in given:
-            found[text] = None
-        if len(found) == n:
+        if text not in known:
+            texts[text] = None
+        if len(texts) == n:
             break
-    return list(found)
+    return list(texts)
 
 
 def edge_texts(examples: Sequence[str]) -> list[str]:
     """Return inputs with extreme values in the format of the examples, the most classical first, none twice."""
-    given = [_lines(example) for example in examples]
-    found = dict.fromkeys(_written(edge) for lines in given for edge in _edges(lines))
-    return [text for text in found if text not in map(_written, given)]
+    inputs = [_lines(example) for example in examples]
+    texts = dict.fromkeys(_to_text(edge) for lines in inputs for edge in _edges(lines))
+    return [text for text in texts if text not in map(_to_text, inputs)]
 
 
 def _random_text(example: str, rng: np.random.Generator) -> str:
@@ -95,32 +95,32 @@ def _random_text(example: str, rng: np.random.Generator) -> str:
         count = counts[_below(len(counts), rng)]
         _resize(lines, count, 1 + _below(2 * int(lines[count.line][count.word]) + 1, rng), rng)
     if not counts and rng.random() < 0.5:
-        lines = _rearranged(lines, rng)
+        lines = _rearrange(lines, rng)
     share, words = rng.random(), [word for line in lines for word in line]
     for line, word in _free_words(lines):
         if rng.random() < share:
-            lines[line][word] = _changed(lines[line][word], words, rng)
-    return _written(lines)
+            lines[line][word] = _change_word(lines[line][word], words, rng)
+    return _to_text(lines)
 
 
-def _rearranged(lines: _Lines, rng: np.random.Generator) -> _Lines:
+def _rearrange(lines: _Lines, rng: np.random.Generator) -> _Lines:
     """Return some of the lines, perhaps several times; mostly, the last line stays the last one."""
     chosen = [list(lines[_below(len(lines), rng)]) for _ in range(_below(2 * len(lines) + 1, rng))]
     return [*chosen, list(lines[-1])] if rng.random() < 0.7 else chosen
 
 
-def _changed(word: str, known: Sequence[str], rng: np.random.Generator) -> str:
+def _change_word(word: str, known: Sequence[str], rng: np.random.Generator) -> str:
     """Return another word of the same sort: a number near the known ones, a known word, or letters of such words."""
     if _is_number(word):
-        return str(_changed_number(int(word), [int(each) for each in known if _is_number(each)], rng))
-    others = [each for each in known if not _is_number(each)]
+        return str(_change_number(int(word), [int(other) for other in known if _is_number(other)], rng))
+    others = [other for other in known if not _is_number(other)]
     if rng.random() < 0.5:
         return others[_below(len(others), rng)]
-    letters = sorted({letter for each in others if len(each) == len(word) for letter in each})
+    letters = sorted({letter for other in others if len(other) == len(word) for letter in other})
     return "".join(letters[_below(len(letters), rng)] for _ in word)
 
 
-def _changed_number(number: int, known: Sequence[int], rng: np.random.Generator) -> int:
+def _change_number(number: int, known: Sequence[int], rng: np.random.Generator) -> int:
     low, high = min(0, *known), max(known)
     near = [number + step for step in _NEARBY]
     choices = [
@@ -139,7 +139,7 @@ def _edges(lines: _Lines) -> Iterator[_Lines]:
         yield from ([], lines[:1], lines[-1:], lines[::-1], [*lines[:1], *lines])
     for count in counts:
         for size in (1, 2, 0):
-            resized = _copied(lines)
+            resized = _copy(lines)
             _resize(resized, count, size, np.random.default_rng(0))
             yield resized
     yield from _edges_of_numbers(lines)
@@ -159,7 +159,7 @@ def _edges_of_numbers(lines: _Lines) -> Iterator[_Lines]:
 
 
 def _with_words(lines: _Lines, words: dict[tuple[int, int], int]) -> _Lines:
-    changed = _copied(lines)
+    changed = _copy(lines)
     for (line, word), number in words.items():
         changed[line][word] = str(number)
     return changed
@@ -167,31 +167,31 @@ def _with_words(lines: _Lines, words: dict[tuple[int, int], int]) -> _Lines:
 
 def _counts(lines: _Lines) -> list[_Count]:
     """Return the numbers that agree with a number of lines, words or letters below; each of these is counted once."""
-    found: dict[int, _Count] = {}
+    counts: dict[int, _Count] = {}
     for position, line in enumerate(lines[:-1]):
         below = lines[position + 1 :]
         sizes = {_LINES_BELOW: len(below), position + 1: len(below[0])}
         if len(below[0]) == 1:
             sizes[_LETTERS] = len(below[0][0])
         for word, text in enumerate(line):
-            counted = next((each for each, size in sizes.items() if text == str(size) and each not in found), None)
+            counted = next((each for each, size in sizes.items() if text == str(size) and each not in counts), None)
             if counted is not None:
-                found[counted] = _Count(position, word, counted)
-    return list(found.values())
+                counts[counted] = _Count(position, word, counted)
+    return list(counts.values())
 
 
 def _resize(lines: _Lines, count: _Count, size: int, rng: np.random.Generator) -> None:
     """Repeat or remove counted things, and correct their number."""
     if count.counted == _LINES_BELOW:
         below = lines[count.line + 1 :]
-        lines[count.line + 1 :] = [list(below[i]) for i in _kept(len(below), size, rng)]
+        lines[count.line + 1 :] = [list(below[i]) for i in _choose_positions(len(below), size, rng)]
     else:
         words = lines[count.counted]
-        lines[count.counted] = [words[i] for i in _kept(len(words), size, rng)]
+        lines[count.counted] = [words[i] for i in _choose_positions(len(words), size, rng)]
     lines[count.line][count.word] = str(size)
 
 
-def _kept(n: int, size: int, rng: np.random.Generator) -> list[int]:
+def _choose_positions(n: int, size: int, rng: np.random.Generator) -> list[int]:
     """Return `size` positions below n: the first ones, or random ones if there are too few."""
     return list(range(size)) if size <= n else [_below(n, rng) for _ in range(size)]
 
@@ -211,11 +211,11 @@ def _lines(text: str) -> _Lines:
     return [line.split() for line in text.rstrip("\n").split("\n")]
 
 
-def _copied(lines: _Lines) -> _Lines:
+def _copy(lines: _Lines) -> _Lines:
     return [list(line) for line in lines]
 
 
-def _written(lines: _Lines) -> str:
+def _to_text(lines: _Lines) -> str:
     return "".join(" ".join(line) + "\n" for line in lines)
 
 

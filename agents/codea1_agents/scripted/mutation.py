@@ -45,8 +45,8 @@ class _Slot:
     @property
     def node(self) -> ast.AST:
         held = getattr(self.parent, self.field)
-        found: ast.AST = held if self.position is None else held[self.position]
-        return found
+        node: ast.AST = held if self.position is None else held[self.position]
+        return node
 
     def write_with(self, edit: Edit, tree: ast.Module) -> str:
         """Return the whole program with the edit; the tree does not change."""
@@ -79,14 +79,14 @@ def mutants(source: str, *, entry_point: str = "") -> tuple[Mutant, ...]:
     """
     tree = ast.parse(source)
     seen = {ast.unparse(tree)}
-    found: list[Mutant] = []
+    mutants: list[Mutant] = []
     for slot in _slots_of(tree, entry_point):
         for edit in edits_of(slot.node, slot.site):
             program = slot.write_with(edit, tree)
             if program not in seen and _parses(program):
                 seen.add(program)
-                found.append(Mutant(program, edit.operator, getattr(slot.node, "lineno", 1), _note(slot.node, edit)))
-    return tuple(found)
+                mutants.append(Mutant(program, edit.operator, getattr(slot.node, "lineno", 1), _note(slot.node, edit)))
+    return tuple(mutants)
 
 
 def mutants_of(problem: Problem) -> tuple[Mutant, ...]:
@@ -148,13 +148,13 @@ def _reachable(tree: ast.Module, entry_point: str) -> set[int]:
     name = read_entry_point(entry_point).name
     if name not in definers:
         return {i for i, statement in enumerate(tree.body) if not (i == 0 and is_documented(tree))}
-    found: set[int] = set()
+    reachable: set[int] = set()
     pending = [name]
     while pending:
-        for position in definers.get(pending.pop(), set()) - found:
-            found.add(position)
+        for position in definers.get(pending.pop(), set()) - reachable:
+            reachable.add(position)
             pending.extend(node.id for node in ast.walk(tree.body[position]) if isinstance(node, ast.Name))
-    return found
+    return reachable
 
 
 def _defined_names(statement: ast.stmt) -> set[str]:

@@ -12,7 +12,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Operator(StrEnum):
-    """What kind of fault a mutant has, and how subtle it is."""
+    """The kind of a mutant's fault, which says how subtle it is."""
 
     subtlety: int
     """From 1 (typically fails on most inputs) to 4 (typically on rare ones only); the scale of `WrongProgram`."""
@@ -152,7 +152,7 @@ def _binary(node: ast.BinOp, site: Site) -> Iterator[Edit]:
         yield Edit(Operator.OPERANDS, ast.BinOp(node.right, node.op, node.left))
 
 
-def _augmented(node: ast.AugAssign, site: Site) -> Iterator[Edit]:
+def _augmented_assignment(node: ast.AugAssign, site: Site) -> Iterator[Edit]:
     if site.in_while:
         return
     other = _OTHER_ARITHMETIC.get(type(node.op))
@@ -193,20 +193,20 @@ def _call(node: ast.Call, site: Site) -> Iterator[Edit]:
             return
         case ast.Name(id=name):
             if name in _EXTREMES:
-                yield Edit(Operator.EXTREME, _renamed(node, ast.Name(_EXTREMES[name], ast.Load())))
+                yield Edit(Operator.EXTREME, _with_function(node, ast.Name(_EXTREMES[name], ast.Load())))
             if name in _FUNCTIONS and not node.keywords:
-                yield Edit(Operator.CALL, _renamed(node, ast.Name(_FUNCTIONS[name], ast.Load())))
+                yield Edit(Operator.CALL, _with_function(node, ast.Name(_FUNCTIONS[name], ast.Load())))
             if name in _UNWRAPPED and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
                 yield Edit(Operator.CALL, node.args[0])
         case ast.Attribute(value=owner, attr=attribute):
             if attribute in _METHODS:
-                yield Edit(Operator.METHOD, _renamed(node, ast.Attribute(owner, _METHODS[attribute], ast.Load())))
+                yield Edit(Operator.METHOD, _with_function(node, ast.Attribute(owner, _METHODS[attribute], ast.Load())))
             if attribute == "pop" and not node.args:
                 yield Edit(Operator.METHOD, ast.Call(node.func, [ast.Constant(0)], []))
-    yield from _exchanged(node)
+    yield from _exchange_arguments(node)
 
 
-def _exchanged(node: ast.Call) -> Iterator[Edit]:
+def _exchange_arguments(node: ast.Call) -> Iterator[Edit]:
     plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
     if len(node.args) >= 2 and plain and ast.dump(node.args[0]) != ast.dump(node.args[1]):
         first, second, *rest = node.args
@@ -321,12 +321,12 @@ def _plus(node: ast.expr | None, step: int) -> ast.expr | None:
     return ast.BinOp(node, ast.Add() if step > 0 else ast.Sub(), ast.Constant(abs(step)))
 
 
-def _renamed(node: ast.Call, function: ast.expr) -> ast.Call:
+def _with_function(node: ast.Call, function: ast.expr) -> ast.Call:
     return ast.Call(function, node.args, node.keywords)
 
 
 _RULES: dict[type[ast.AST], Callable[[Any, Site], Iterator[Edit]]] = {
-    ast.AugAssign: _augmented,
+    ast.AugAssign: _augmented_assignment,
     ast.BinOp: _binary,
     ast.BoolOp: _boolean,
     ast.Break: lambda node, site: iter([Edit(Operator.LOOP, ast.Continue())]),

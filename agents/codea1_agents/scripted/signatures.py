@@ -85,8 +85,8 @@ def read_signature(text: str, entry_point: str) -> Signature | None:
     The signature of a method does not include `self`.
     """
     name, method = read_entry_point(entry_point)
-    found = re.finditer(rf"\bdef\s+{re.escape(method or name)}\s*\(", text)
-    for match in reversed(list(found)):
+    headers = re.finditer(rf"\bdef\s+{re.escape(method or name)}\s*\(", text)
+    for match in reversed(list(headers)):
         for header in _headers(text[match.start() : match.start() + _MAX_HEADER]):
             try:
                 function = ast.parse(f"{header}: ...").body[0]
@@ -160,11 +160,11 @@ def read_interface(
     calls = example_calls(examples, entry_point, signature) or mentioned_calls(statement, entry_point, signature)
     if signature is None and not calls:
         return None
-    parameters = signature.parameters if signature else _unnamed(calls)
+    parameters = signature.parameters if signature else _unnamed_parameters(calls)
     refined = []
     for position, parameter in enumerate(parameters):
-        shown = join_all(of_value(arguments[position]) for arguments in calls if position < len(arguments))
-        known = refine(parameter.type, shown)
+        observed = join_all(of_value(arguments[position]) for arguments in calls if position < len(arguments))
+        known = refine(parameter.type, observed)
         refined.append(replace(parameter, type=_named_like(parameter.name) if known == UNKNOWN else known))
     return Interface(entry_point, tuple(refined), calls)
 
@@ -208,16 +208,16 @@ def _headers(text: str) -> Iterator[str]:
 def _parameters(arguments: ast.arguments) -> tuple[Parameter, ...]:
     positional = [*arguments.posonlyargs, *arguments.args]
     first_default = len(positional) - len(arguments.defaults)
-    found = [
+    parameters = [
         Parameter(node.arg, from_annotation(node.annotation), has_default=position >= first_default)
         for position, node in enumerate(positional)
     ]
     for node, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(Parameter(node.arg, from_annotation(node.annotation), default is not None, keyword_only=True))
-    return tuple(found)
+        parameters.append(Parameter(node.arg, from_annotation(node.annotation), default is not None, keyword_only=True))
+    return tuple(parameters)
 
 
-def _unnamed(calls: Sequence[Arguments]) -> tuple[Parameter, ...]:
+def _unnamed_parameters(calls: Sequence[Arguments]) -> tuple[Parameter, ...]:
     shortest, longest = min(map(len, calls)), max(map(len, calls))
     return tuple(Parameter(f"argument_{i}", has_default=i >= shortest) for i in range(longest))
 
@@ -227,7 +227,7 @@ def _distinct(nodes: Iterable[ast.AST], entry_point: str, signature: Signature |
     for node in nodes:
         if is_call_of(node, entry_point):
             try:
-                arguments = _bound(node, signature)
+                arguments = _bind_arguments(node, signature)
                 calls.setdefault(literal(arguments), arguments)
             except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 continue
@@ -255,7 +255,7 @@ def _named_like(name: str) -> ValueType:
     return UNKNOWN
 
 
-def _bound(node: ast.Call, signature: Signature | None) -> Arguments:
+def _bind_arguments(node: ast.Call, signature: Signature | None) -> Arguments:
     """Return the call's arguments in the order of the parameters.
 
     Raises:

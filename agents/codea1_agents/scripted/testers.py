@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_agents.scripted.literals import call_text, effect_text
 from codea1_agents.scripted.oracle import Oracle, subject_of
 from codea1_agents.scripted.randomness import SeededAgent
@@ -60,11 +60,11 @@ class ExamplesTester:
         if not ends:
             return "The statement gives no examples to test."
         kept = others[: ends[: info["tests_per_suite"]][-1]]  # with the assignments and calls that asserts need
-        return fenced("\n".join([*imports, *map(ast.unparse, kept)]), _SENTENCE)
+        return fenced_reply("\n".join([*imports, *map(ast.unparse, kept)]), _SENTENCE)
 
 
 class Prediction(StrEnum):
-    """Where a tester's predicted values come from."""
+    """The source of a tester's predicted values."""
 
     SOLUTION = "solution"
     """The problem's solution: privileged, always right."""
@@ -126,8 +126,8 @@ class InputTester(SeededAgent, ABC):
             cases |= self._cases(guess, observation, info)
             if len(cases) >= info["tests_per_suite"]:
                 break
-        chosen = _chosen(cases.values())[: info["tests_per_suite"]]
-        return _suite(chosen) if chosen else "I found no input for which a result can be predicted."
+        cases_to_write = _rank_cases(cases.values())[: info["tests_per_suite"]]
+        return _suite(cases_to_write) if cases_to_write else "I found no input for which a result can be predicted."
 
     @abstractmethod
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
@@ -135,20 +135,20 @@ class InputTester(SeededAgent, ABC):
 
     def _cases(self, interface: Interface, observation: Observation, info: Info) -> dict[str, _Case]:
         """Return cases by call: usually more than requested, fewer if there are not enough inputs."""
-        wanted = info["tests_per_suite"]
+        n_tests = info["tests_per_suite"]
         hunting = self._hunt and bool(observation["program"])
-        found: dict[str, _Case] = {}
-        chunks = self._chunks(interface, _HUNTED if hunting else _TRIED_PER_TEST * wanted)
+        cases: dict[str, _Case] = {}
+        chunks = self._chunks(interface, _HUNTED if hunting else _TRIED_PER_TEST * n_tests)
         for _, chunk in zip(range(_MAX_CHUNKS), chunks, strict=False):
             write = effect_text if self._problems.by_id(info["problem_id"]).calls.in_place else call_text
             texts = [write(interface.entry_point, arguments, interface.keywords) for arguments in chunk]
-            new = [text for text in dict.fromkeys(texts) if text not in found]
-            found.update((case.call, case) for case in self._predicted(new, observation, info, hunting=hunting))
-            if len(found) >= wanted:
+            new = [text for text in dict.fromkeys(texts) if text not in cases]
+            cases.update((case.call, case) for case in self._predict_cases(new, observation, info, hunting=hunting))
+            if len(cases) >= n_tests:
                 break
-        return found
+        return cases
 
-    def _predicted(
+    def _predict_cases(
         self, calls: Sequence[str], observation: Observation, info: Info, *, hunting: bool
     ) -> Iterator[_Case]:
         """Yield a case for each call whose value is known and can be written as source, in order."""
@@ -160,11 +160,11 @@ class InputTester(SeededAgent, ABC):
         if hunting:
             expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
-                yield from _written(call, right, beats=_differ(right, other, problem.answers))
+                yield from _write_case(call, right, beats=_differ(right, other, problem.answers))
         else:
             subject = solution if self._predict is Prediction.SOLUTION else program
             for call, outcome in zip(calls, self._oracle.outcomes(subject, calls), strict=True):
-                yield from _written(call, outcome)
+                yield from _write_case(call, outcome)
 
 
 class BoundaryTester(InputTester):
@@ -215,7 +215,7 @@ class FuzzTester(InputTester):
 
 
 class InvalidKind(StrEnum):
-    """What is wrong with an `InvalidTester`'s suite."""
+    """The fault of an `InvalidTester`'s suite."""
 
     DUPLICATES = "duplicates"
     """The same wrong assert repeated."""
@@ -272,7 +272,7 @@ class InvalidTester(SeededAgent):
         if kind in _INVALID_REPLIES:
             return _INVALID_REPLIES[kind].format(call=calls[0])
         lines = (_INVALID_LINES[kind].format(name=name, call=call, first=calls[0], opened=call[:-1]) for call in calls)
-        return fenced("\n".join(lines), _SENTENCE if kind is not InvalidKind.NON_PRINTABLE else _ACCENTED)
+        return fenced_reply("\n".join(lines), _SENTENCE if kind is not InvalidKind.NON_PRINTABLE else _ACCENTED)
 
 
 _IMPOSSIBLE = "'no solution returns this'"
@@ -295,7 +295,7 @@ _INVALID_LINES = {
 }
 
 
-def _chosen(cases: Collection[_Case]) -> list[_Case]:
+def _rank_cases(cases: Collection[_Case]) -> list[_Case]:
     """Return the cases: first those that beat the program, then those whose value has not occurred yet.
 
     Many inputs have the same result (`False`, `[]`); one such test is nearly as useful as eight.
@@ -311,10 +311,11 @@ def _chosen(cases: Collection[_Case]) -> list[_Case]:
 
 def _suite(cases: Sequence[_Case]) -> str:
     imports = sorted({statement for case in cases for statement in case.imports})
-    return fenced("\n".join([*imports, *(f"assert {case.call} == {case.prediction}" for case in cases)]), _SENTENCE)
+    asserts = [f"assert {case.call} == {case.prediction}" for case in cases]
+    return fenced_reply("\n".join([*imports, *asserts]), _SENTENCE)
 
 
-def _written(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_Case]:
+def _write_case(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_Case]:
     """Yield the case if the outcome's value can be written as short source and equals itself (no nan)."""
     if outcome.value is None or not values.equal(outcome.value, outcome.value):
         return

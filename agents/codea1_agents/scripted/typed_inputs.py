@@ -45,7 +45,7 @@ def typical(kind: ValueType) -> object:
     """Return one ordinary value of the type, one that was seen if possible."""
     match kind.kind:
         case Kind.LIST | Kind.TUPLE | Kind.SET:
-            return _collected(kind, _ascending(kind.parts[0]))
+            return _to_collection(kind, _ascending(kind.parts[0]))
         case Kind.RECORD:
             return tuple(map(typical, kind.parts))
         case Kind.DICT:
@@ -60,7 +60,7 @@ def edges(kind: ValueType, depth: int = 0) -> list[object]:
     """Return edge values of the type, the most classical first, none twice."""
     match kind.kind:
         case Kind.LIST | Kind.TUPLE | Kind.SET:
-            return unique(_collected(kind, items) for items in _edge_items(kind.parts[0], depth))
+            return unique(_to_collection(kind, items) for items in _edge_items(kind.parts[0], depth))
         case Kind.RECORD:
             columns = [edges(part, depth + 1) for part in kind.parts]
             return unique(tuple(row) for row in _rows(columns, tuple(map(typical, kind.parts))))
@@ -132,7 +132,7 @@ def _rows(columns: list[list[object]], base: Arguments) -> Iterator[Arguments]:
         yield tuple(None if value is _MISSING else value for value in filled)
 
 
-def _collected(kind: ValueType, items: list[object]) -> object:
+def _to_collection(kind: ValueType, items: list[object]) -> object:
     if kind.kind is Kind.LIST:
         return items
     if kind.kind is Kind.TUPLE:

@@ -76,7 +76,7 @@ def from_annotation(node: ast.expr | None) -> ValueType:
         case ast.Constant(value=str() as text):
             return _forward_reference(text)
         case ast.Name(id=name) | ast.Attribute(attr=name):
-            return _named(name)
+            return _type_by_name(name)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return either((from_annotation(left), from_annotation(right)))
         case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inside):
@@ -108,12 +108,12 @@ def join(a: ValueType, b: ValueType) -> ValueType:
         return either((a, b))
     if a.kind is b.kind and len(a.parts) == len(b.parts):
         parts = tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True))
-        return ValueType(a.kind, parts, _merged(a.seen, b.seen))
+        return ValueType(a.kind, parts, _merge_values(a.seen, b.seen))
     if {a.kind, b.kind} == {Kind.INT, Kind.FLOAT}:
-        return ValueType(Kind.FLOAT, seen=_merged(a.seen, b.seen))
+        return ValueType(Kind.FLOAT, seen=_merge_values(a.seen, b.seen))
     if {a.kind, b.kind} <= {Kind.RECORD, Kind.TUPLE}:
         lengths = [(len(t.parts),) if t.kind is Kind.RECORD else t.seen for t in (a, b)]
-        return ValueType(Kind.TUPLE, (join_all((*a.parts, *b.parts)),), _merged(*lengths))
+        return ValueType(Kind.TUPLE, (join_all((*a.parts, *b.parts)),), _merge_values(*lengths))
     return ValueType(Kind.EITHER, (a, b))
 
 
@@ -134,7 +134,7 @@ def refine(declared: ValueType, observed: ValueType) -> ValueType:
     if declared.kind is observed.kind and len(declared.parts) == len(observed.parts):
         parts = tuple(refine(x, y) for x, y in zip(declared.parts, observed.parts, strict=True))
         return replace(observed, parts=parts)
-    return _reconciled(declared, observed)
+    return _reconcile(declared, observed)
 
 
 def either(options: Iterable[ValueType]) -> ValueType:
@@ -158,7 +158,7 @@ def with_unknown_as(kind: ValueType, guess: ValueType) -> ValueType:
     return replace(kind, parts=tuple(with_unknown_as(part, guess) for part in kind.parts))
 
 
-def _reconciled(declared: ValueType, observed: ValueType) -> ValueType:
+def _reconcile(declared: ValueType, observed: ValueType) -> ValueType:
     match declared.kind, observed.kind:
         case Kind.FLOAT, Kind.INT:
             return replace(declared, seen=observed.seen)
@@ -177,7 +177,7 @@ def _forward_reference(text: str) -> ValueType:
         return UNKNOWN
 
 
-def _named(name: str) -> ValueType:
+def _type_by_name(name: str) -> ValueType:
     if name in _SCALARS:
         return ValueType(_SCALARS[name])
     kind = _COLLECTIONS.get(name.lower())
@@ -195,7 +195,7 @@ def _generic(name: str, arguments: list[ast.expr]) -> ValueType:
             return either(types if name == "Union" else [*types, ValueType(Kind.NONE)])
         case "Annotated":
             return types[0]
-    return _collection(_named(name), types, arguments)
+    return _collection(_type_by_name(name), types, arguments)
 
 
 def _collection(bare: ValueType, types: list[ValueType], arguments: list[ast.expr]) -> ValueType:
@@ -215,11 +215,11 @@ def _of_tuple(value: tuple[object, ...]) -> ValueType:
 
 
 def _refine_either(declared: ValueType, observed: ValueType) -> ValueType:
-    shown = {option.kind: option for option in (observed.parts if observed.kind is Kind.EITHER else (observed,))}
-    options = [refine(option, shown.pop(option.kind, UNKNOWN)) for option in declared.parts]
-    return either([*options, *shown.values()])
+    by_kind = {option.kind: option for option in (observed.parts if observed.kind is Kind.EITHER else (observed,))}
+    options = [refine(option, by_kind.pop(option.kind, UNKNOWN)) for option in declared.parts]
+    return either([*options, *by_kind.values()])
 
 
-def _merged(a: tuple[object, ...], b: tuple[object, ...]) -> tuple[object, ...]:
+def _merge_values(a: tuple[object, ...], b: tuple[object, ...]) -> tuple[object, ...]:
     both = {(type(value), value): value for value in (*a, *b)}  # 1, 1.0 and True are equal as keys without their types
     return tuple(both.values())[:_MAX_SEEN]

@@ -46,12 +46,12 @@ def relapses(periods: Iterable[Period]) -> tuple[Relapse, ...]:
     cases: dict[tuple[str, bytes], list[Period]] = defaultdict(list)
     for period in periods:
         cases[period.problem_id, period.digest].append(period)
-    found = []
+    relapsed = []
     for (problem_id, _), of_case in cases.items():
         of_case.sort(key=lambda period: (period.added_round, period.how is None, period.last_round))
         if any(before.is_fixed for before in of_case[:-1]):
-            found.append(Relapse(problem_id, of_case[0].expression, tuple(of_case)))
-    return tuple(sorted(found, key=lambda each: (-each.n_relapses, each.problem_id, each.expression)))
+            relapsed.append(Relapse(problem_id, of_case[0].expression, tuple(of_case)))
+    return tuple(sorted(relapsed, key=lambda case: (-case.n_relapses, case.problem_id, case.expression)))
 
 
 def _open(stored: StoredEntry, now: int) -> Period:

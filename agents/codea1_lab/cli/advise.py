@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from codea1_agents.cli.console import Page, counted, new_table, problems_document, show_next_line
+from codea1_agents.cli.console import Page, new_table, pluralize, problems_document, show_next_line
 from codea1_agents.cli.eval_session import EvalSession, eval_session
 from codea1_agents.cli.options import Alpha, SessionOptions, agent_spec, how_many, n_suites, n_tests
 from codea1_agents.cli.progress import Progress
@@ -20,7 +20,7 @@ from codea1_agents.statistics import Estimate, estimate_document, json_number
 from codea1_env.errors import UserError
 from codea1_env.rules.rewards import alpha_with_book
 from codea1_env.rules.ruleset import preset
-from codea1_lab.advice import TRAINED_COST, Advice, Choice, Measured, Sizes, TesterFigures, advise, measured
+from codea1_lab.advice import TRAINED_COST, Advice, Choice, Measurements, Sizes, TesterFigures, advise, measure_programs
 
 _WIDTH, _INDENT = 80, 11
 _FRESH = "fuzz"
@@ -67,32 +67,32 @@ def run_advise(options: AdviseOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
     """
     with eval_session(options) as session:
-        known = session.problems.select(each.id for each in session.problems if interface_of_problem(each) is not None)
+        known = session.problems.select(p.id for p in session.problems if interface_of_problem(p) is not None)
         if len(known) < len(session.problems):
-            left_out = counted(len(session.problems) - len(known), "problem")
+            left_out = pluralize(len(session.problems) - len(known), "problem")
             session.page.note(f"{left_out} left out: neither signature nor examples show what inputs look like")
         if len(known) < 2:
             raise UserError(f"{options.problems}: expected at least 2 problems with known inputs, got {len(known)}")
         session.problems = known
-        found = _measured(options, session)
-        if not found.programs:
+        runs = _measure(options, session)
+        if not runs.programs:
             raise UserError(
-                f"nothing to compare: {found.n_broken} programs do not load, {found.n_masked} have no verdict"
+                f"nothing to compare: {runs.n_broken} programs do not load, {runs.n_masked} have no verdict"
             )
         base = preset("fixed").reward.alpha if options.alpha is None else options.alpha
-        ratio = (options.ratio or found.ratio) if options.tester else None
-        advice = advise(found, ratio=ratio, alpha=alpha_with_book(base), seed=options.seed)
-        _show(options, session, found, advice)
-        session.page.finish(**_document(options, session, found, advice))
+        ratio = (options.ratio or runs.ratio) if options.tester else None
+        advice = advise(runs, ratio=ratio, alpha=alpha_with_book(base), seed=options.seed)
+        _show(options, session, runs, advice)
+        session.page.finish(**_document(options, session, runs, advice))
 
 
-def _measured(options: AdviseOptions, session: EvalSession) -> Measured:
+def _measure(options: AdviseOptions, session: EvalSession) -> Measurements:
     coder, fresh = session.agent(options.coder, "coder"), session.agent(_FRESH, "tester")
     tester = session.agent(options.tester, "tester") if options.tester else None
     sizes = Sizes(options.samples, options.inputs, options.suites, options.tests)
     with Progress("testing", len(session.problems), session.page) as progress:
         progress.running = session.running
-        return measured(session.problems, coder, fresh, tester, session.sandbox, sizes, progress.reach)
+        return measure_programs(session.problems, coder, fresh, tester, session.sandbox, sizes, progress.reach)
 
 
 _CONCLUSIONS = {
@@ -109,30 +109,30 @@ _PRESETS = {
 }
 
 
-def _show(options: AdviseOptions, session: EvalSession, found: Measured, advice: Advice) -> None:
-    page, accepted = session.page, [each for each in found.programs if each.is_accepted]
+def _show(options: AdviseOptions, session: EvalSession, runs: Measurements, advice: Advice) -> None:
+    page, accepted = session.page, [program for program in runs.programs if program.is_accepted]
     page.say(_CONCLUSIONS[advice.choice])
     training = f"codea1 train {_PRESETS[advice.choice]}"
     show_next_line(page, training if _BASE.exists() else f"codea1 pretrain && {training}")
     heads = ("beside golden tests", "finds wrong, %", "95 % interval", "cost", "per cost")
-    page.show(new_table(heads, list(_rows(options, found, advice)), right=(1, 3, 4), whole=(2, 3, 4)))
-    rejected = [each for each in found.programs if not each.is_accepted]
+    page.show(new_table(heads, list(_rows(options, runs, advice)), right=(1, 3, 4), whole=(2, 3, 4)))
+    rejected = [program for program in runs.programs if not program.is_accepted]
     _explain(
         page,
         "programs",
         f"{len(session.problems) * options.samples} by the coder for {len(session.problems)} problems;"
-        f" {found.n_broken} do not load, {len(accepted)} pass the golden tests. Shares are of these, as means over"
-        f" problems.{_faults(session, found)}",
+        f" {runs.n_broken} do not load, {len(accepted)} pass the golden tests. Shares are of these, as means"
+        f" over problems.{_faults(session, runs)}",
     )
     _explain(
         page,
         "fresh",
-        f"They find {sum(each.fresh_finds for each in accepted)} wrong. They accept"
-        f" {sum(not each.fresh_finds for each in rejected)} of {len(rejected)} that golden tests reject: the preset"
-        f" {_PRESETS[Choice.FRESH]} trains without golden tests.",
+        f"They find {sum(program.fresh_finds for program in accepted)} wrong. They accept"
+        f" {sum(not program.fresh_finds for program in rejected)} of {len(rejected)} that golden tests reject:"
+        f" the preset {_PRESETS[Choice.FRESH]} trains without golden tests.",
     )
     if advice.tester is not None:
-        _explain_tester(options, page, found, advice.tester)
+        _explain_tester(options, page, runs, advice.tester)
     more = "; what the tester would find after training" if advice.tester else ""
     _explain(
         page, "not known", f"Mistakes that no test here shows{more}; how much a coder gains if more of them are found."
@@ -145,21 +145,21 @@ def _explain(page: Page, subject: str, text: str) -> None:
         page.say(line)
 
 
-def _faults(session: EvalSession, found: Measured) -> str:
+def _faults(session: EvalSession, runs: Measurements) -> str:
     """Return what could not be measured, as sentences after a space."""
-    drawn = {each.problem_id for each in found.programs if each.fresh}
+    with_inputs = {program.problem_id for program in runs.programs if program.fresh}
     counts = {
         "problems have no golden tests, so all of their programs pass.": sum(
-            not each.golden for each in session.problems
+            not problem.golden for problem in session.problems
         ),
-        "problems have no fresh input with an answer.": len({each.problem_id for each in found.programs} - drawn),
-        "programs without a verdict are left out.": found.n_masked,
+        "problems have no fresh input with an answer.": len({p.problem_id for p in runs.programs} - with_inputs),
+        "programs without a verdict are left out.": runs.n_masked,
     }
     return "".join(f" {number} {text}" for text, number in counts.items() if number)
 
 
-def _rows(options: AdviseOptions, found: Measured, advice: Advice) -> Iterator[tuple[str, ...]]:
-    seconds = found.seconds
+def _rows(options: AdviseOptions, runs: Measurements, advice: Advice) -> Iterator[tuple[str, ...]]:
+    seconds = runs.seconds
     yield "nothing", "0.0", "", f"{seconds.programs / ((seconds.programs + seconds.fresh) or 1):.2f}", "0.0"
     yield _row(f"{options.inputs} fresh inputs", advice.fresh, 1.0)
     if advice.tester is not None:
@@ -171,14 +171,14 @@ def _row(name: str, share: Estimate, cost: float) -> tuple[str, ...]:
     return name, _percent(share.mean), _interval(share), f"{cost:.2f}", _percent(share.mean / (cost or nan))
 
 
-def _explain_tester(options: AdviseOptions, page: Page, found: Measured, of: TesterFigures) -> None:
+def _explain_tester(options: AdviseOptions, page: Page, runs: Measurements, of: TesterFigures) -> None:
     """Print why the tester pays or does not, frozen and trained."""
-    spent, aim, lead = found.seconds, of.aim, of.lead
-    shown = "leads" if lead.low > 0 else "trails" if lead.high < 0 else "is not shown to lead"
+    spent, aim, lead = runs.seconds, of.aim, of.lead
+    outcome = "leads" if lead.low > 0 else "trails" if lead.high < 0 else "is not shown to lead"
     points, interval = _percent(lead.mean), f" ({_interval(lead)})"
     ends = {"0.0": f"no lead{interval}", "-": "no program passes the golden tests"}
     text = f"At {of.ratio:.2f} times the cost it must find {of.ratio:.2f} times as many as fresh inputs."
-    text += f" It {shown}: {ends.get(points, f'by {points} points{interval}')}."
+    text += f" It {outcome}: {ends.get(points, f'by {points} points{interval}')}."
     if not options.ratio:
         text += (
             f" The cost is processor time measured here: {spent.programs:.1f} s for programs and golden tests,"
@@ -210,7 +210,7 @@ def _interval(share: Estimate) -> str:
     return "" if isnan(share.low) else f"{_percent(share.low)} to {_percent(share.high)}"
 
 
-def _document(options: AdviseOptions, session: EvalSession, found: Measured, advice: Advice) -> dict[str, Any]:
+def _document(options: AdviseOptions, session: EvalSession, runs: Measurements, advice: Advice) -> dict[str, Any]:
     of = advice.tester
     figures = {"fresh": advice.fresh} | ({} if of is None else {"finds": of.finds, "lead": of.lead, "seen": of.seen})
     return {
@@ -218,14 +218,14 @@ def _document(options: AdviseOptions, session: EvalSession, found: Measured, adv
         "seed": options.seed,
         "coder": options.coder,
         "tester": options.tester or None,
-        **asdict(found.sizes),
+        **asdict(runs.sizes),
         "advice": advice.choice.value,
         "figures": {name: estimate_document(each) for name, each in figures.items()},
-        "n_programs": len(found.programs),
-        "n_accepted": sum(each.is_accepted for each in found.programs),
-        "n_broken": found.n_broken,
-        "n_masked": found.n_masked,
+        "n_programs": len(runs.programs),
+        "n_accepted": sum(program.is_accepted for program in runs.programs),
+        "n_broken": runs.n_broken,
+        "n_masked": runs.n_masked,
         "aim": None if of is None else {name: json_number(value) for name, value in asdict(of.aim).items()},
         "ratio": None if of is None else json_number(of.ratio),
-        "measured": None if options.ratio else asdict(found.seconds),
+        "measured": None if options.ratio else asdict(runs.seconds),
     }

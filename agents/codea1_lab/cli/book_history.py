@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from codea1_agents.cli.book import BookOptions, Top, case_cells, opened_book
-from codea1_agents.cli.console import Page, counted, new_table, number
+from codea1_agents.cli.console import Page, new_table, number, pluralize
 from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import json_number
 from codea1_env.book.store import Period
@@ -71,18 +71,18 @@ def show_survival(options: SurvivalOptions) -> None:
     by = options.by
     if by is not None and by not in _SOURCES:
         raise UnknownName.of("grouping", by, _SOURCES)
-    page, periods = _opened(options)
+    page, periods = _read_periods(options)
     grouped: dict[str, list[Period]] = defaultdict(list)
     for period in periods:
         grouped["all" if by is None else _SOURCES[by](period)].append(period)
-    found = {
-        name: survival([each.duration for each in periods], [each.is_fixed for each in periods])
+    curves = {
+        name: survival([period.duration for period in periods], [period.is_fixed for period in periods])
         for name, periods in sorted(grouped.items())
     }
     if not options.as_json:
-        for name, estimate in found.items():
+        for name, estimate in curves.items():
             _show_survival(page, name, estimate)
-    page.finish(groups={name: _survival_to_json(estimate) for name, estimate in found.items()})
+    page.finish(groups={name: _survival_to_json(estimate) for name, estimate in curves.items()})
 
 
 def show_relapses(options: RelapsesOptions) -> None:
@@ -91,20 +91,20 @@ def show_relapses(options: RelapsesOptions) -> None:
     Raises:
         UserError: the book does not exist.
     """
-    page, periods = _opened(options)
-    found, n_fixed = relapses(periods), sum(period.is_fixed for period in periods)
-    n = sum(relapse.n_relapses for relapse in found)
+    page, periods = _read_periods(options)
+    cases, n_fixed = relapses(periods), sum(period.is_fixed for period in periods)
+    n = sum(relapse.n_relapses for relapse in cases)
     if not options.as_json:
-        rows = [_relapse_cells(relapse, page.width) for relapse in found[: options.top]]
+        rows = [_relapse_cells(relapse, page.width) for relapse in cases[: options.top]]
         if rows:
             heads = ("problem", "test", "times", "rounds in the book", "rounds away")
             page.show(new_table(heads, rows, right=(2,), whole=(0,)))
         share = f" ({n / n_fixed:.1%})" if n_fixed else ""
-        page.say(f"{n} of {counted(n_fixed, 'fixed mistake')} came back{share}, of {counted(len(found), 'case')}")
-    page.finish(fixed=n_fixed, relapses=n, cases=[_relapse_to_json(relapse) for relapse in found[: options.top]])
+        page.say(f"{n} of {pluralize(n_fixed, 'fixed mistake')} came back{share}, of {pluralize(len(cases), 'case')}")
+    page.finish(fixed=n_fixed, relapses=n, cases=[_relapse_to_json(relapse) for relapse in cases[: options.top]])
 
 
-def _opened(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
+def _read_periods(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
     """Return the page for the output and the stays of the book's cases."""
     page = Page(as_json=options.as_json)
     with opened_book(options.book) as book, Progress("reading the book", None, page):
@@ -114,7 +114,7 @@ def _opened(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
 def _show_survival(page: Page, name: str, estimate: Survival) -> None:
     middle = "not reached" if isnan(estimate.median) else f"{estimate.median:g} rounds"
     page.say(
-        f"{name}: {counted(estimate.n, 'stay')}, {estimate.n_fixed} fixed,"
+        f"{name}: {pluralize(estimate.n, 'stay')}, {estimate.n_fixed} fixed,"
         f" {estimate.n - estimate.n_fixed} censored; median {middle}"
     )
     rows = [

@@ -101,7 +101,7 @@ def run_crossplay(options: CrossplayOptions) -> None:
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
     with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, eval_session(options) as session:
         entries = _entries(options, Path(scratch))
-        findings, submissions = _played(options, entries, session, rules)
+        findings, submissions = _play(options, entries, session, rules)
         document = findings.document(_settings(options, entries, session, rules))
         if options.out is not None:
             _write(options.out, findings, document, submissions, session.page)
@@ -141,14 +141,14 @@ def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
     return _Entries(tuple(of["coder"]), tuple(of["tester"]), fixed)
 
 
-def _played(
+def _play(
     options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset
 ) -> tuple[Findings, Submissions]:
-    def loaded(spec: PlayerSpec) -> Player:
+    def load(spec: PlayerSpec) -> Player:
         agent = session.agent(spec.spec, spec.role)
         return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
 
-    coders, testers = list(map(loaded, entries.coders)), list(map(loaded, entries.testers))
+    coders, testers = list(map(load, entries.coders)), list(map(load, entries.testers))
     with Progress("playing", len(session.problems), session.page) as progress:
         progress.running = session.running
         play, submissions = play_all(
@@ -200,4 +200,4 @@ def _write(out: Path, findings: Findings, document: dict[str, Any], submissions:
 
 
 def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> str:
-    return "".join(json.dumps(asdict(each)) + "\n" for each in entries)
+    return "".join(json.dumps(asdict(entry)) + "\n" for entry in entries)

@@ -20,7 +20,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.plugins import also_typed
 from codea1_env.problems import load_problems
-from codea1_lab.experiments.declaration import Experiment, declared_at, load_experiment
+from codea1_lab.experiments.declaration import Experiment, declaration_path, load_experiment
 from codea1_lab.experiments.folder import ExperimentFolder, require_experiment
 from codea1_lab.experiments.grid import Cell, cells_of, chosen_cells, with_needed
 from codea1_lab.experiments.pool import CellProgress, LocalProcesses, run_cells
@@ -86,7 +86,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
     place = options.results or path / "report"
-    known = _known(options, experiment)
+    known = _stored_results(options, experiment)
     with page.apart():
         if not options.report_only:
             _run(experiment, cells, path, known, options, page)
@@ -95,7 +95,7 @@ def run_experiment(options: ExperimentOptions) -> None:
         if options.results:  # which holds the whole experiment, whatever has run now
             experiment = experiment.model_copy(update={"seeds": max(n_declared, experiment.seeds)})
             cells = cells_of(experiment)
-        known = _known(options, experiment)  # again: meanwhile another command may have written there
+        known = _stored_results(options, experiment)  # again: meanwhile another command may have written there
         results = results_of(path, experiment, cells, known)
         with Progress("writing the report", None, page):
             report = write_report(experiment, cells, results, place, others=known)
@@ -139,7 +139,7 @@ def _run(
         require_training()
         if experiment.pictures:
             require_drawing()
-        require_predictions(experiment, declared_at(options.name))
+        require_predictions(experiment, declaration_path(options.name))
         for source in experiment.sources:
             load_problems(source)  # fail now rather than after hours of training
     for result in results_of(path, experiment, cells, known).values():
@@ -158,7 +158,7 @@ def _run(
         run_cells(experiment, cells, path, LocalProcesses(path), workers=workers, report=report_progress)
 
 
-def _known(options: ExperimentOptions, experiment: Experiment) -> Results:
+def _stored_results(options: ExperimentOptions, experiment: Experiment) -> Results:
     """Return the results in the folder of `--results`, as it is now."""
     path = options.results / RESULTS if options.results else None
     return read_results(path, experiment) if path and path.exists() else {}

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number, pluralize
 from codea1_agents.cli.options import Alpha, Limit, NoProgress, Options, Rules, SandboxName, adjusted_rules, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.canvas import require_drawing
@@ -88,23 +88,25 @@ def solve_game(options: SolveOptions) -> None:
     game = BankGame.of(bank.payoffs())
     with Progress("solving", None, page):
         equilibria, seen = game.solve(), game.solve_white_box()
-    ids = [each.bank.problem.id for each in bank.problems]
-    rows = [_solved_cells(name, e, w) for name, e, w in zip(ids, equilibria, seen, strict=True)]
+    ids = [problem.bank.problem.id for problem in bank.problems]
+    rows = [_solution_cells(name, e, w) for name, e, w in zip(ids, equilibria, seen, strict=True)]
     headings = ("problem", "method", "mixes", "coder, tester", "in a white box")
     page.show(new_table(headings, rows[:_MAX_SHOWN], right=(2, 3, 4), whole=(1, 2, 3, 4)))
     if len(rows) > _MAX_SHOWN:
         page.say(f"... and {len(rows) - _MAX_SHOWN} more problems")
-    found = {
-        "black_box": _estimates(ids, [each.values for each in equilibria]),
-        "white_box": _estimates(ids, [each.values for each in seen]),
+    facts = {
+        "black_box": _estimates(ids, [equilibrium.values for equilibrium in equilibria]),
+        "white_box": _estimates(ids, [solution.values for solution in seen]),
     }
     cells = [
-        (view.replace("_", " "), role, *estimate_cells(found[view][role])) for view in found for role in found[view]
+        (view.replace("_", " "), role, *estimate_cells(facts[view][role])) for view in facts for role in facts[view]
     ]
     page.show(new_table(("tester's view", "value", "mean", "95 % interval", "problems"), cells, right=(2, 4)))
-    worst = max(each.residual for each in equilibria)
-    methods = ", ".join(f"{n} {name}" for name, n in Counter(each.method for each in equilibria).items())
-    page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
+    worst = max(equilibrium.residual for equilibrium in equilibria)
+    methods = ", ".join(f"{n} {name}" for name, n in Counter(equilibrium.method for equilibrium in equilibria).items())
+    shape = f"{pluralize(len(ids), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
+    rules = f"rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
+    page.say(f"{bank.bank.name}, {shape}, {rules}: {methods}; largest residual regret {worst:.1e}")
     pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
         problems={"source": options.source, "name": bank.bank.name, "n": len(bank.problems)},
@@ -113,9 +115,9 @@ def solve_game(options: SolveOptions) -> None:
         alpha=bank.rules.reward.alpha,
         n_programs=bank.bank.n_programs,
         n_suites=bank.bank.n_suites,
-        figures={view: {role: estimate_document(e) for role, e in of.items()} for view, of in found.items()},
+        figures={view: {role: estimate_document(e) for role, e in of.items()} for view, of in facts.items()},
         largest_residual=worst,
-        by_problem=[_solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
+        by_problem=[_solution_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
         pictures=pictures,
     )
 
@@ -135,25 +137,27 @@ def _payoff_pictures(
 ) -> list[str]:
     if out is None:
         return []
-    drawn = []
-    names = file_names(each.bank.problem.id.replace("/", "-") for each in bank.problems)
-    for each, table, found, name in [*zip(bank.problems, game.games, equilibria, names, strict=True)][:_MAX_PICTURED]:
+    paths = []
+    names = file_names(problem.bank.problem.id.replace("/", "-") for problem in bank.problems)
+    games = [*zip(bank.problems, game.games, equilibria, names, strict=True)]
+    for each, table, solution, name in games[:_MAX_PICTURED]:
         path = out / f"payoffs-{name}.svg"
         draw_payoffs(
             table,
-            found,
+            solution,
             path,
             programs=[entry.label for entry in each.bank.programs],
             suites=[entry.label for entry in each.bank.suites],
             title=each.bank.problem.id,
         )
-        drawn.append(str(path))
-    return drawn
+        paths.append(str(path))
+    return paths
 
 
-def _solved_cells(name: str, found: Equilibrium, seen: WhiteBoxSolution) -> tuple[str, ...]:
-    mixes = f"{len(found.row_support)} x {len(found.column_support)}"
-    return name, found.method, mixes, *(", ".join(number(float(v)) for v in each.values) for each in (found, seen))
+def _solution_cells(name: str, equilibrium: Equilibrium, seen: WhiteBoxSolution) -> tuple[str, ...]:
+    mixes = f"{len(equilibrium.row_support)} x {len(equilibrium.column_support)}"
+    values = (", ".join(number(float(v)) for v in each.values) for each in (equilibrium, seen))
+    return (name, equilibrium.method, mixes, *values)
 
 
 def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
@@ -163,19 +167,14 @@ def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
     }
 
 
-def _named(bank: JudgedBank) -> str:
-    shape = f"{counted(len(bank.problems), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
-    return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
-
-
-def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:
+def _solution_to_json(judged: Any, game: Any, equilibrium: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:
     return {
         "problem": judged.bank.problem.id,
-        "method": found.method,
-        "residual": found.residual,
-        "values": found.values.tolist(),
-        "coder": _by_label(found.profile.row, judged.bank.programs),
-        "tester": _by_label(found.profile.column, judged.bank.suites),
+        "method": equilibrium.method,
+        "residual": equilibrium.residual,
+        "values": equilibrium.values.tolist(),
+        "coder": _by_label(equilibrium.profile.row, judged.bank.programs),
+        "tester": _by_label(equilibrium.profile.column, judged.bank.suites),
         "white_box_values": seen.values.tolist(),
         "coder_payoffs": game.row.tolist(),
         "tester_payoffs": game.column.tolist(),

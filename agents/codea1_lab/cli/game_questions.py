@@ -23,7 +23,7 @@ from codea1_env.errors import extra_needed
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_lab.cli.game import SourceOptions
-from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, strategies_of
 from codea1_lab.games.pictures import draw_curves
 from codea1_lab.games.questions import (
     BookStep,
@@ -123,9 +123,9 @@ class _Answers:
             for testers, recipe in _TESTERS.items():
                 bank = self.bank(rules, recipe)
                 for coder, chances in _coders(bank):
-                    found = validity_thresholds(bank, chances)
-                    least = np.array(list(found.values()))
-                    mean = mean_interval({name: [value] for name, value in found.items()}, seed=self.options.seed)
+                    thresholds = validity_thresholds(bank, chances)
+                    least = np.array(list(thresholds.values()))
+                    mean = mean_interval({name: [value] for name, value in thresholds.items()}, seed=self.options.seed)
                     curve = tuple(float((least <= alpha + 1e-9).mean()) for alpha in _ALPHAS)
                     yield _Threshold(rules, testers, coder, mean, float((least <= 0.5 + 1e-9).mean()), curve)
 
@@ -148,7 +148,7 @@ class _Answers:
 def _coders(bank: JudgedBank) -> Iterator[tuple[str, NDArray[np.float64]]]:
     shape = len(bank.problems), bank.bank.n_programs
     yield "uniform coder", np.full(shape, 1 / shape[1])
-    yield "equilibrium coder", stacked(BankGame.of(bank.payoffs()).solve())[0]
+    yield "equilibrium coder", strategies_of(BankGame.of(bank.payoffs()).solve())[0]
 
 
 def _show_thresholds(page: Page, thresholds: list[_Threshold]) -> None:
@@ -160,30 +160,25 @@ def _show_thresholds(page: Page, thresholds: list[_Threshold]) -> None:
 
 def _show_books(page: Page, books: dict[str, list[tuple[BookStep, ...]]], rounds: int) -> None:
     names = [field.name for field in fields(BookStep) if field.name != "round"]
-    rows = [
-        (name.replace("_", " "), *(_spread([_late(run, name) for run in runs]) for runs in books.values()))
-        for name in names
-    ]
+    rows = [(name.replace("_", " "), *(_second_half(runs, name) for runs in books.values())) for name in names]
     page.say(f"The Mistake Book: means of the second half of {rounds} rounds, (least to most) of {_N_SEEDS} seeds")
     page.show(new_table(("", *(f"{name} the book" for name in books)), rows, whole=(0, 1, 2)))
 
 
-def _late(run: tuple[BookStep, ...], name: str) -> float:
-    return float(np.mean([getattr(step, name) for step in run[len(run) // 2 :]]))
-
-
-def _spread(values: list[float]) -> str:
-    return f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+def _second_half(runs: list[tuple[BookStep, ...]], name: str) -> str:
+    means = [float(np.mean([getattr(step, name) for step in run[len(run) // 2 :]])) for run in runs]
+    return f"{np.mean(means):.3f} ({min(means):.3f} to {max(means):.3f})"
 
 
 def _show_schemes(page: Page, schemes: list[tuple[str, bool, dict[str, Estimate]]]) -> None:
     for solution in (True, False):
-        shown = [(rules, figures) for rules, has_solution, figures in schemes if has_solution is solution]
+        compared = [(rules, figures) for rules, has_solution, figures in schemes if has_solution is solution]
         rows = [
-            (name.replace("_", " "), *(_with_interval(figures[name]) for _, figures in shown)) for name in shown[0][1]
+            (name.replace("_", " "), *(_with_interval(figures[name]) for _, figures in compared))
+            for name in compared[0][1]
         ]
         page.say(f"Equilibria {'with' if solution else 'without'} the right program (95 % interval over problems)")
-        page.show(new_table(("", *(rules for rules, _ in shown)), rows, whole=range(len(shown) + 1)))
+        page.show(new_table(("", *(rules for rules, _ in compared)), rows, whole=range(len(compared) + 1)))
 
 
 def _with_interval(estimate: Estimate) -> str:
@@ -194,7 +189,7 @@ def _with_interval(estimate: Estimate) -> str:
 def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ...]]], out: Path | None) -> list[str]:
     if out is None:
         return []
-    drawn = []
+    paths = []
     alphas = _ALPHAS.tolist()
     shares = {f"{t.rules}, {t.testers}": (alphas, list(t.curve)) for t in thresholds if t.coder == "equilibrium coder"}
     played: dict[str, Any] = {
@@ -210,5 +205,5 @@ def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ..
     ):
         path = out / f"questions-{name}.svg"
         draw_curves(curves, path, x=x, y=y)
-        drawn.append(str(path))
-    return drawn
+        paths.append(str(path))
+    return paths

@@ -88,23 +88,23 @@ def train_tables(options: TabularOptions) -> None:
     with Progress("training tables", len(study.regimes) * len(study.systems) * options.seeds, page) as bar:
         rows = table(study.regimes, options.seeds, systems=study.systems, progress=bar.step)
     page.show(
-        new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
+        new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_cells_of, rows)), right=(1, 2))
     )
     page.say(
         "How often programs for held-out problems are right, and how often the tester aims at a bug that it reads, in"
         f" percent; then the lead of {FIRST} over each other system in points, with half of the 95 % interval over"
         f" {options.seeds} seeds."
     )
-    found: dict[str, Any] = {"seeds": options.seeds, "rows": list(map(_document, rows))}
+    facts: dict[str, Any] = {"seeds": options.seeds, "rows": list(map(_document, rows))}
     if options.study == "map":
-        found["crossovers"] = _crossovers(rows)
-        for name, triggers in found["crossovers"].items():
+        facts["crossovers"] = _crossovers(rows)
+        for name, triggers in facts["crossovers"].items():
             page.say(
                 f"{FIRST} leads {name} from {triggers} triggers on." if triggers else f"{FIRST} never leads {name}."
             )
     if options.out is not None:
-        _write(options.out, "result.json", found)
-    page.finish(**found, out=None if options.out is None else str(options.out), pictures=_drawn(options, rows))
+        _write(options.out, "result.json", facts)
+    page.finish(**facts, out=None if options.out is None else str(options.out), pictures=_draw(options, rows))
 
 
 def compare_rewards(options: RewardsOptions) -> None:
@@ -131,15 +131,15 @@ def compare_rewards(options: RewardsOptions) -> None:
         f"Means in percent over {len(WORLDS)} worlds and {options.seeds} seeds; then leads in points, with half of the"
         f" 95 % interval, over {others}."
     )
-    found = {
+    facts = {
         "seeds": options.seeds,
         "schedule": asdict(schedule),
         "worlds": list(map(asdict, WORLDS)),
         "lines": list(map(_line_document, lines)),
     }
     if options.out is not None:
-        _write(options.out, "rewards.json", found)
-    page.finish(**found, out=None if options.out is None else str(options.out))
+        _write(options.out, "rewards.json", facts)
+    page.finish(**facts, out=None if options.out is None else str(options.out))
 
 
 _MEANS = ("alpha", "reward", "right", "validity", "aims", "care", "beats")
@@ -166,9 +166,9 @@ def _line_document(line: Line) -> dict[str, Any]:
         "payment": line.payment,
         "alpha": line.alpha,
         "wins": line.wins,
-        "spreads": {name: _known(each) for name, each in line.spreads.items()},
-        "leads": {name: _known(each) for name, each in line.leads.items()},
-        "over_aiming": _known(line.over_aiming),
+        "spreads": {name: _to_json(each) for name, each in line.spreads.items()},
+        "leads": {name: _to_json(each) for name, each in line.leads.items()},
+        "over_aiming": _to_json(line.over_aiming),
     }
 
 
@@ -181,7 +181,7 @@ def _lead(lead: dict[str, Any]) -> str:
     return f"{100 * lead['mean']:+.1f}{width}"
 
 
-def _known(each: Any) -> dict[str, Any]:
+def _to_json(each: Any) -> dict[str, Any]:
     fields = asdict(each).items()
     return {name: json_number(value) if isinstance(value, float) else value for name, value in fields}
 
@@ -196,7 +196,7 @@ def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["regime"], *means, *map(_lead, row["leads"].values()))
 
 
-def _shown(row: Row) -> Iterator[tuple[str, ...]]:
+def _cells_of(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a regime: its means with the first lead, and one line per further system."""
     regime, right, aims, *leads = lead_cells(_document(row))
     for n, (name, lead) in enumerate(zip(row.leads, leads, strict=True)):
@@ -209,9 +209,9 @@ def _document(row: Row) -> dict[str, Any]:
         "world": asdict(row.regime.world),
         "schedule": asdict(row.regime.schedule),
         "alpha": row.regime.alpha,
-        "accuracy": _known(row.accuracy),
-        "aims": _known(row.aims),
-        "leads": {name: _known(each) for name, each in row.leads.items()},
+        "accuracy": _to_json(row.accuracy),
+        "aims": _to_json(row.aims),
+        "leads": {name: _to_json(each) for name, each in row.leads.items()},
     }
 
 
@@ -223,11 +223,11 @@ def _on_map(numbers: Iterable[float]) -> NDArray[np.float64]:
 def _crossovers(rows: list[Row]) -> dict[str, float | None]:
     """Return, by other system, from how many triggers on it is behind where most bugs are read; None: it never is."""
     leads = {name: _on_map(row.leads[name].mean for row in rows)[-1] for name in rows[0].leads}
-    found = {name: crossover(MAP_TRIGGERS, line.tolist()) for name, line in leads.items()}
-    return {name: None if isinf(number) else round(number, 1) for name, number in found.items()}
+    crossings = {name: crossover(MAP_TRIGGERS, line.tolist()) for name, line in leads.items()}
+    return {name: None if isinf(number) else round(number, 1) for name, number in crossings.items()}
 
 
-def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
+def _draw(options: TabularOptions, rows: list[Row]) -> list[str]:
     """Draw the map; return the names of pictures."""
     if options.out is None or options.study != "map":
         return []

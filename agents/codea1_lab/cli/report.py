@@ -10,7 +10,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, show_next
+from codea1_agents.cli.console import Page, pluralize, show_next
 from codea1_agents.cli.options import Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_env.errors import UserError
@@ -58,20 +58,20 @@ def run_report(options: ReportOptions) -> None:
     names = _names(options.runs)
     with Progress("reading and writing", None, page):
         runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
-        written = write_report(runs, out, ", ".join(names), max_bytes=int(options.max_mb * 1e6))
-        drawn = write_pictures(runs, pictures) if pictures is not None else []
-    for note in written.notes:
+        report = write_report(runs, out, ", ".join(names), max_bytes=int(options.max_mb * 1e6))
+        paths = write_pictures(runs, pictures) if pictures is not None else []
+    for note in report.notes:
         page.note(note)
-    read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"
-    page.say(f"{out}: {read}, {written.n_bytes / 1e6:.1f} MB")
+    read = f"{pluralize(len(runs), 'run')}, {pluralize(report.n_candidates, 'candidate')}"
+    page.say(f"{out}: {read}, {report.n_bytes / 1e6:.1f} MB")
     if pictures is not None:
-        page.say(f"{pictures}: {counted(len(drawn), 'picture')}")
+        page.say(f"{pictures}: {pluralize(len(paths), 'picture')}")
     page.finish(
         out=str(out),
-        bytes=written.n_bytes,
-        candidates=written.n_candidates,
-        pictures=[str(path) for path in drawn],
-        notes=list(written.notes),
+        bytes=report.n_bytes,
+        candidates=report.n_candidates,
+        pictures=[str(path) for path in paths],
+        notes=list(report.notes),
     )
     for folder in {each.resolve(): each for each in folders}.values():  # `codea1 web` takes one
         show_next(page, "report", folder=folder)

@@ -99,8 +99,8 @@ def run_web(options: WebOptions) -> None:
             here = re.sub(r"//(0\.0\.0\.0|\[::\])", "//localhost", server.url)  # addresses that only servers have
             page.say(f"open {here if token is None else f'{here}/?token=... with the value of {TOKEN_VARIABLE}'}")
             page.say(f"sandbox: {promise.sentence()}")
-            shown = problems_document(options.problems, problems)
-            page.finish(url=server.url, sandbox=asdict(promise), problems=shown, needs_token=token is not None)
+            document = problems_document(options.problems, problems)
+            page.finish(url=server.url, sandbox=asdict(promise), problems=document, needs_token=token is not None)
             wait_for_interrupt()
 
 

@@ -18,10 +18,10 @@ Table = NDArray[np.float64]
 def problem_weights(n_problems: int, n_draws: int, seed: int) -> Table:
     """Return (1 + R, P) how often each draw holds each problem; row 0 is not a draw and holds each problem once."""
     generator = np.random.default_rng(seed)
-    drawn = generator.integers(0, n_problems, size=(n_draws, n_problems))
+    draws = generator.integers(0, n_problems, size=(n_draws, n_problems))
     weights = np.zeros((1 + n_draws, n_problems))
     weights[0] = 1.0
-    np.add.at(weights, (np.arange(1, 1 + n_draws)[:, None], drawn), 1.0)
+    np.add.at(weights, (np.arange(1, 1 + n_draws)[:, None], draws), 1.0)
     return weights
 
 

@@ -35,7 +35,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How often the equilibrium plays an agent."""
+    """The share of play that the equilibrium gives an agent."""
 
     chance: Estimate
     """Its probability, with a 95 % bootstrap interval over problems."""
@@ -83,15 +83,15 @@ def empirical_game(
     n_problems = len(play.problems)
     n = int(drawn_counts(cells.coder_reward, weights[:1]).sum())
     cycles = [best_response_cycles(game) for game in games]
-    expected = estimates(np.stack([each.values for each in solved]), [n, n], n_problems)
+    expected = estimates(np.stack([equilibrium.values for equilibrium in solved]), [n, n], n_problems)
     return EmpiricalGame(
         equilibrium=solved[0],
-        coders=_choices(np.stack([each.profile.row for each in solved]), n, n_problems),
-        testers=_choices(np.stack([each.profile.column for each in solved]), n, n_problems),
+        coders=_choices(np.stack([equilibrium.profile.row for equilibrium in solved]), n, n_problems),
+        testers=_choices(np.stack([equilibrium.profile.column for equilibrium in solved]), n, n_problems),
         coder_value=expected[0],
         tester_value=expected[1],
         cycles=cycles[0],
-        cycling=float(np.mean([bool(each) for each in cycles[1:]])) if len(cycles) > 1 else float("nan"),
+        cycling=float(np.mean([bool(cycle) for cycle in cycles[1:]])) if len(cycles) > 1 else float("nan"),
     )
 
 
@@ -101,7 +101,7 @@ def best_response_cycles(game: MatrixGame) -> tuple[tuple[Pair, ...], ...]:
     A player that already plays a best response keeps it; otherwise it takes its first best response. Each cycle starts
     at its smallest pair.
     """
-    found = set()
+    cycles = set()
     for start in range(game.shape[0]):
         seen: dict[Pair, int] = {}
         path: list[Pair] = []
@@ -114,8 +114,8 @@ def best_response_cycles(game: MatrixGame) -> tuple[tuple[Pair, ...], ...]:
         cycle = path[seen[pair] :]
         if len(cycle) > 1:
             first = cycle.index(min(cycle))
-            found.add((*cycle[first:], *cycle[:first]))
-    return tuple(sorted(found))
+            cycles.add((*cycle[first:], *cycle[:first]))
+    return tuple(sorted(cycles))
 
 
 def _best_response(payoffs: Table, current: int | None) -> int:
@@ -148,10 +148,10 @@ def reversals(play: CrossPlay, *, seed: int = 0) -> tuple[Reversal, ...]:
     for c in range(n_coders):
         low, _ = central(means_of(table[c] - table, weights))
         better[c] = np.nan_to_num(low, nan=0.0) > 0
-    return tuple(_reversed(better))
+    return tuple(_yield_reversals(better))
 
 
-def _reversed(better: NDArray[np.bool_]) -> Iterator[Reversal]:
+def _yield_reversals(better: NDArray[np.bool_]) -> Iterator[Reversal]:
     for a in range(len(better)):
         for b in range(a + 1, len(better)):
             for s in np.flatnonzero(better[a, b]):
@@ -161,5 +161,5 @@ def _reversed(better: NDArray[np.bool_]) -> Iterator[Reversal]:
 
 def _choices(chances: Table, n: int, n_problems: int) -> tuple[Choice, ...]:
     played = (chances[1:] > _PLAYED).mean(axis=0) if len(chances) > 1 else np.full(chances.shape[1], np.nan)
-    found = estimates(chances, [n] * chances.shape[1], n_problems)
-    return tuple(Choice(each, float(share)) for each, share in zip(found, played, strict=True))
+    estimates_of_chances = estimates(chances, [n] * chances.shape[1], n_problems)
+    return tuple(Choice(each, float(share)) for each, share in zip(estimates_of_chances, played, strict=True))

@@ -31,7 +31,7 @@ def draw_findings(findings: Findings, mode: str, path: Path) -> None:
         for axis in axes[len(SHOWN[mode]) :]:
             axis.axis("off")
         for axis, figure in zip(axes, SHOWN[mode], strict=False):
-            means = np.array([[each.mean for each in line] for line in findings.grids[mode][figure]])
+            means = np.array([[estimate.mean for estimate in line] for line in findings.grids[mode][figure]])
             of_rewards = framed if figure.endswith("reward") else []
             draw_matrix(axis, means, rows=coders, columns=testers, framed=of_rewards)
             axis.set_title(TITLES[figure], loc="left", fontsize=6)

@@ -58,13 +58,13 @@ def read_players(texts: Sequence[str], scratch: Path, *, role: Role | None = Non
     Raises:
         UserError: the agent, run or checkpoint does not exist, or does not play this role.
     """
-    found: list[PlayerSpec] = []
+    specs: list[PlayerSpec] = []
     for number, text in enumerate(texts):
         named = list(_read_player(text, scratch / str(number), (role,) if role else _ROLES))
         if not named:
             raise UserError(f"{text} does not play the {role}")
-        found += named
-    return _distinct(found)
+        specs += named
+    return _distinct(specs)
 
 
 def _read_player(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[PlayerSpec]:
@@ -72,18 +72,18 @@ def _read_player(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Pl
     name, target = (match["name"], match["target"]) if match and not Path(text).exists() else ("", text)
     path, at, step = target.rpartition("@")
     if target.split(",")[0] in names("agents"):
-        found = _by_name(target, roles)
+        specs = _by_name(target, roles)
     elif _is_run(Path(target)):
-        found = _of_run(Path(target), "", scratch, roles)
+        specs = _of_run(Path(target), "", scratch, roles)
     elif at and _is_run(Path(path)):
-        found = _of_run(Path(path), step, scratch, roles)
+        specs = _of_run(Path(path), step, scratch, roles)
     elif Path(target).is_dir():
-        found = _of_model(Path(target), roles)
+        specs = _of_model(Path(target), roles)
     elif "/" in target.partition(",")[0]:
         raise UserError(f"{target}: no such run or model")
     else:
-        found = _by_name(target, roles)
-    for player in found:
+        specs = _by_name(target, roles)
+    for player in specs:
         yield replace(player, name=name or player.name, argument=target)
 
 
@@ -163,11 +163,11 @@ def _short(run: Path) -> str:
 
 def _distinct(players: Sequence[PlayerSpec]) -> tuple[PlayerSpec, ...]:
     """Number players of equal names; drop a player that is named twice."""
-    found: dict[tuple[str, Role], PlayerSpec] = {}
+    by_place: dict[tuple[str, Role], PlayerSpec] = {}
     for player in players:
         name, n = player.name, 1
-        while (name, player.role) in found and found[name, player.role].spec != player.spec:
+        while (name, player.role) in by_place and by_place[name, player.role].spec != player.spec:
             n += 1
             name = f"{player.name}#{n}"
-        found.setdefault((name, player.role), replace(player, name=name))
-    return tuple(found.values())
+        by_place.setdefault((name, player.role), replace(player, name=name))
+    return tuple(by_place.values())

@@ -52,13 +52,13 @@ def ratings_of(play: CrossPlay, *, n_draws: int = 500, seed: int = 0) -> Ratings
     counts, shares = drawn_counts(table, weights), np.nan_to_num(means_of(table, weights), nan=0.5)
     n_coders = len(play.coders)
     fixed = [*play.fixed_coders, *(n_coders + t for t in play.fixed_testers)]
-    found = np.stack([bradley_terry(s, n) for s, n in zip(shares, counts, strict=True)])
-    expected = _win_probability(found[0, :n_coders, None] - found[0, None, n_coders:])
+    strengths = np.stack([bradley_terry(s, n) for s, n in zip(shares, counts, strict=True)])
+    expected = _win_probability(strengths[0, :n_coders, None] - strengths[0, None, n_coders:])
     misfit = float(np.where(counts[0] > 0, np.abs(expected - shares[0]), 0.0).max())
-    found -= found[:, fixed or slice(None)].mean(axis=1, keepdims=True)
+    strengths -= strengths[:, fixed or slice(None)].mean(axis=1, keepdims=True)
     known = ~np.isnan(table)
     n = [*known.sum(axis=(1, 2)), *known.sum(axis=(0, 2))]
-    rated = estimates(found * _ELO, n, len(play.problems))
+    rated = estimates(strengths * _ELO, n, len(play.problems))
     return Ratings(rated[:n_coders], rated[n_coders:], misfit)
 
 

@@ -56,7 +56,8 @@ class Findings:
         return cls(
             play=play,
             grids={
-                name: {each: grid_of(play, cells, each, seed=seed) for each in FIGURES} for name, cells in modes.items()
+                name: {figure: grid_of(play, cells, figure, seed=seed) for figure in FIGURES}
+                for name, cells in modes.items()
             },
             right=play.right_intervals(seed=seed),
             ratings=ratings_of(play, seed=seed),
@@ -87,7 +88,7 @@ class Findings:
                 for n, name in enumerate(play.testers)
             ],
             "rating_misfit": self.ratings.misfit,
-            "reversals": [self._reversal(each) for each in self.reversals],
+            "reversals": [self._reversal(reversal) for reversal in self.reversals],
             **{mode: self._mode(mode) if mode in self.grids else None for mode in _MODES},
         }
 
@@ -152,13 +153,11 @@ class Findings:
     def _equilibrium(self, game: EmpiricalGame | None) -> str:
         if game is None:
             return "none, because a pair has no payoffs."
-        found = game.equilibrium
-        coders = _named(self.play.coders, found.profile.row, found.row_support)
-        testers = _named(self.play.testers, found.profile.column, found.column_support)
-        text = (
-            f"{coders} against {testers} ({found.method}); the coder earns {cell_text(game.coder_value)}, the tester"
-            f" {cell_text(game.tester_value)}."
-        )
+        equilibrium = game.equilibrium
+        coders = _strategy_text(self.play.coders, equilibrium.profile.row, equilibrium.row_support)
+        testers = _strategy_text(self.play.testers, equilibrium.profile.column, equilibrium.column_support)
+        earned = f"the coder earns {cell_text(game.coder_value)}, the tester {cell_text(game.tester_value)}."
+        text = f"{coders} against {testers} ({equilibrium.method}); {earned}"
         return f"{text} Best responses {'cycle' if game.cycles else 'converge'} (cycle in {game.cycling:.0%} of draws)."
 
     def _reversal(self, each: Reversal) -> dict[str, str]:
@@ -181,17 +180,15 @@ def cell_text(estimate: Estimate, digits: int = 2) -> str:
 
 
 def _grid_document(grid: Grid) -> dict[str, Any]:
-    def each(name: str) -> list[list[float | None]]:
-        return [[json_number(getattr(cell, name)) for cell in row] for row in grid]
-
-    return {"mean": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
+    names = ("mean", "low", "high", "n_problems")
+    return {name: [[json_number(getattr(cell, name)) for cell in row] for row in grid] for name in names}
 
 
-def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
+def _strategy_text(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
     if len(support) == 1:
         return shorten(names[support[0]], _LONGEST)
     return " + ".join(f"{strategy[n]:.2f} {shorten(names[n], _LONGEST)}" for n in support)
 
 
 def _plain(values: Any) -> Any:
-    return [_plain(each) for each in values] if values.ndim else json_number(float(values))
+    return [_plain(value) for value in values] if values.ndim else json_number(float(values))

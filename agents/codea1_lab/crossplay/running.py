@@ -116,17 +116,17 @@ class _Session:
     def play(self, problems: Sequence[Problem]) -> None:
         """Play all pairs on some problems."""
         trees = [Tree(problem, len(self._coders) * self._samples) for problem in problems]
-        written = self._referee.open(trees, RoundOptions(lambda candidate, _: candidate % self._samples))
-        is_right = self._write_programs(written)
+        rounds = self._referee.open(trees, RoundOptions(lambda candidate, _: candidate % self._samples))
+        is_right = self._write_programs(rounds)
         self.right += [
             [_share(is_right[t, n] for n in self._of(c)) for c in range(len(self._coders))] for t in range(len(trees))
         ]
         for number, tester in enumerate(self._testers):
-            own = written.fork(tester_view=tester.view)
+            own = rounds.fork(tester_view=tester.view)
             suites = self._write_suites(own, tester)
             self._add_figures(own.results(), number, is_right, self.on_policy)
             if len(self._coders) > 1:
-                stored = written.fork()
+                stored = rounds.fork()
                 groups = self._stored_suites(len(problems), suites)
                 written_for_others = [suite for of_tree in groups for group in of_tree for suite in group]
                 stored.submit_suites(written_for_others, [list(map(len, of_tree)) for of_tree in groups])
@@ -145,8 +145,8 @@ class _Session:
             replies |= _by_key(own_turns, _replies_of(player, own_turns))
         rounds.submit_programs([replies[turn.tree, turn.candidate] for turn in turns])
         is_right: dict[_Key, bool | None] = {}
-        found = self._referee.golden([problems[t].id for t, _ in replies], list(replies.values()))
-        for (t, n), finding in zip(replies, found, strict=True):
+        findings = self._referee.golden([problems[t].id for t, _ in replies], list(replies.values()))
+        for (t, n), finding in zip(replies, findings, strict=True):
             is_right[t, n] = finding.passed if problems[t].golden else None
             if finding.masked != "agent":
                 coder, sample = divmod(n, self._samples)
@@ -171,13 +171,13 @@ class _Session:
         """Return for each program the suites of a tester that were written for other coders: (P, N, any number)."""
         n_programs = len(self._coders) * self._samples
 
-        def stored_for(t: int, n: int) -> tuple[str, ...]:
+        def suites_for_others(t: int, n: int) -> tuple[str, ...]:
             others = (
                 suites.get((t, other)) for other in range(n % self._samples, n_programs, self._samples) if other != n
             )
-            return tuple(each for each in others if isinstance(each, str)) if (t, n) in suites else ()
+            return tuple(other for other in others if isinstance(other, str)) if (t, n) in suites else ()
 
-        return [[stored_for(t, n) for n in range(n_programs)] for t in range(n_problems)]
+        return [[suites_for_others(t, n) for n in range(n_programs)] for t in range(n_problems)]
 
     def _add_figures(
         self, judged: Sequence[JudgedTree], number: int, is_right: Mapping[_Key, bool | None], games: _Games

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.play.versions import processor_kind
 from codea1_agents.train.settings.loading import apply_changes
@@ -27,12 +29,13 @@ from codea1_lab.experiments.declaration import Experiment, Pretraining
 from codea1_lab.experiments.folder import stored_experiment
 from codea1_lab.experiments.graders import ATTACKS, GRADERS
 from codea1_lab.experiments.grid import Cell, cells_of, fingerprint, needs
-from codea1_lab.experiments.measuring import measured, starting_agent
+from codea1_lab.experiments.measuring import measure_cell, starting_agent
 from codea1_lab.experiments.models import Models
 from codea1_lab.experiments.results import CellResult, CurvePoint, write_result
 
 _SFT_LR = 1e-3  # as in training: these models are small
 _SFT_SAMPLES, _SFT_REPLY_TOKENS = 8, 56
+_SUPERVISING_SUITES = 4  # per problem: they hold about as many tests as there are golden ones
 _LATE = 10  # the last steps, whose mean counts as the end of a training
 
 
@@ -54,12 +57,12 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
         models = _models_to_train(folder, experiment, cell)
         curve: tuple[CurvePoint, ...] = ()
         if system.preset:
-            models, curve = _trained(folder, experiment, cell, models)
+            models, curve = _train(folder, experiment, cell, models)
         models.write(place)
         view = experiment.training(system).game.tester_view
         base = _base(folder, experiment, cell.base)
         player = partial(starting_agent, experiment.model) if experiment.model else tiny_agent
-        figures = measured(
+        figures = measure_cell(
             models,
             experiment.evaluation,
             player,
@@ -96,7 +99,7 @@ def _models_to_train(folder: Path, experiment: Experiment, cell: Cell) -> Models
     """Return the models of a cell before its training; fine-tune its tester if that is declared."""
     models = _starting_models(folder, experiment, cell)
     if experiment.system(cell.system).sft:
-        return _fine_tuned(folder / "cells" / cell.name, experiment, cell, models)
+        return _fine_tune(folder / "cells" / cell.name, experiment, cell, models)
     return models
 
 
@@ -148,26 +151,26 @@ def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
     place = folder / "bases" / f"base-{seed}"
     with hold_lock(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
-            write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
+            write_whole_folder(place, _pretrain(experiment.pretraining, seed).save)
     return place
 
 
-def _pretrained(wanted: Pretraining, seed: int) -> Any:
+def _pretrain(pretraining: Pretraining, seed: int) -> Any:
     from codea1_agents.train.tiny.corpus import CorpusRules  # noqa: PLC0415  heavy
     from codea1_agents.train.tiny.family import Variant  # noqa: PLC0415
     from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain  # noqa: PLC0415
 
     rules = CorpusRules(
-        variant=Variant(wanted.variant),
-        aware_share=wanted.aware,
-        n_aware_first=wanted.aware_first,
-        hostile_share=wanted.hostile,
-        hostile=ATTACKS if wanted.hostile else (),
+        variant=Variant(pretraining.variant),
+        aware_share=pretraining.aware,
+        n_aware_first=pretraining.aware_first,
+        hostile_share=pretraining.hostile,
+        hostile=ATTACKS if pretraining.hostile else (),
     )
-    return pretrain(PretrainingSettings(seed, wanted.steps, rules, wanted.muon))
+    return pretrain(PretrainingSettings(seed, pretraining.steps, rules, pretraining.muon))
 
 
-def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
+def _fine_tune(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
     from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415  heavy
     from codea1_agents.train.sft.warm_start import SELF, ExampleSettings, warm_start  # noqa: PLC0415
 
@@ -184,14 +187,14 @@ def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models)
             seed=_seed(cell),
         )
         training = SftSettings(lr=_SFT_LR, seed=_seed(cell))
-        found = warm_start(str(models.tester), problems, target, load_sandbox("local"), examples, training)
-        if found.tuned.is_interrupted:  # and has written what it had
+        warmed = warm_start(str(models.tester), problems, target, load_sandbox("local"), examples, training)
+        if warmed.tuned.is_interrupted:  # and has written what it had
             remove_folder(target)
             raise KeyboardInterrupt
     return Models(models.coder, target)
 
 
-def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -> tuple[Models, tuple[CurvePoint, ...]]:
+def _train(folder: Path, experiment: Experiment, cell: Cell, models: Models) -> tuple[Models, tuple[CurvePoint, ...]]:
     from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
     from codea1_agents.train.loop.folder import last_checkpoint  # noqa: PLC0415
 
@@ -239,14 +242,21 @@ def _curve(lines: Any) -> Iterator[CurvePoint]:
 
 
 def _supervision(folder: Path, experiment: Experiment, cell: Cell, problems: str) -> Path:
-    """Return the file of problems whose golden tests the tester of another system wrote."""
-    from codea1_lab.experiments.supervision import write_supervision  # noqa: PLC0415  heavy
+    """Return the file of problems whose golden tests are another system's tests (the paper's table 4).
 
+    The tester sees no program; the golden tests of the problems are not used.
+    """
     system = experiment.system(cell.system)
     tester = Models.read(folder / "cells" / needs(experiment, cell)[system.supervision].name).tester
     target = folder / "cells" / cell.name / "supervision.jsonl"
     if not target.exists():
-        write_supervision(tester, problems, target, tests=experiment.evaluation.tests, seed=_seed(cell))
+        problem_set, tests = load_problems(problems), experiment.evaluation.tests
+        with (
+            closing(load_sandbox("local")) as sandbox,
+            closing(tiny_agent("tester", tester, problem_set, sandbox, _seed(cell))) as asker,
+        ):
+            exported = export_tests(problem_set, asker, sandbox, suites=_SUPERVISING_SUITES, tests=tests)
+        write_rows(target, exported.rows)
     return target
 
 

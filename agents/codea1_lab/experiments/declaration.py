@@ -16,7 +16,7 @@ from codea1_env.records.faults import first_fault, read_file, read_toml
 from codea1_env.secret import require_no_secrets
 
 ITSELF = "0"
-"""What a headline names that compares a figure with 0."""
+"""The name in a headline that compares a figure with 0."""
 
 _BUILT_IN = Path(__file__).parent / "declared"
 
@@ -28,7 +28,7 @@ class Strict(BaseModel):
 
 
 class Pretraining(Strict):
-    """How each base model is pretrained."""
+    """The pretraining of each base model."""
 
     steps: int = Field(default=0, ge=0)
     """0: those of `codea1 pretrain`."""
@@ -49,11 +49,11 @@ class StartingModel(Strict):
     """A model that exists, as which both roles begin in all systems, in place of tiny ones that are pretrained."""
 
     name: str
-    """What people know it by."""
+    """The name by which people know it."""
     digest: str
     """That of its weights, as in a run's `run.json`; other weights are refused."""
     folder: str = ""
-    """Where it is on this machine."""
+    """Its place on this machine."""
     coder: str = ""
     """Options of the agent `transformers` that measures coders, `name=value` with commas."""
     tester: str = ""
@@ -88,7 +88,7 @@ class System(Strict):
     sft: bool = False
     """Whether the tester is first fine-tuned on golden tests for failing candidates."""
     grader: Literal["", "judge", "exit status"] = ""
-    """What pays the coder 1 or 0, watched by an outside oracle (`graders`); empty: the rules of the game."""
+    """The grader that pays the coder 1 or 0, watched by an outside oracle (`graders`); empty: the rules of the game."""
     together: bool = False
     """Whether the system is measured by its choice among the coder's programs by the tester's blind suites."""
 
@@ -100,12 +100,12 @@ class System(Strict):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the systems whose models or tests it takes, each once."""
-        found = (self.coder_from, self.tester_from, self.supervision)
-        return tuple(dict.fromkeys(name for name in found if name))
+        sources = (self.coder_from, self.tester_from, self.supervision)
+        return tuple(dict.fromkeys(name for name in sources if name))
 
 
 class Evaluation(Strict):
-    """How the models of each cell are measured."""
+    """The measurement of each cell's models."""
 
     coder: dict[str, str] = Field(default_factory=dict)
     """By name, a source of problems with golden tests."""
@@ -118,7 +118,7 @@ class Evaluation(Strict):
     duel_samples: int = Field(default=0, ge=0)
     """Programs per problem there; 0: as many as `samples`."""
     duel_problems: int = Field(default=0, ge=0)
-    """How many of these problems, from the first; 0: all."""
+    """Number of these problems, from the first; 0: all."""
     tests: int = Field(default=4, ge=1)
     """Test cases requested per suite (K)."""
     together: str = ""
@@ -202,7 +202,7 @@ class Experiment(Strict):
         Raises:
             KeyError: the system does not exist.
         """
-        return {each.name: each for each in self.systems}[name]
+        return {system.name: system for system in self.systems}[name]
 
     def is_fixed(self, system: System) -> bool:
         """Return whether no seed of a training changes a system's models."""
@@ -230,10 +230,10 @@ class Experiment(Strict):
 
 def experiment_names() -> list[str]:
     """Return the names of the declared experiments, sorted."""
-    return sorted(each.stem for each in _BUILT_IN.glob("*.toml"))
+    return sorted(path.stem for path in _BUILT_IN.glob("*.toml"))
 
 
-def declared_at(name: str) -> Path:
+def declaration_path(name: str) -> Path:
     """Return the TOML file of an experiment, which may not exist."""
     return Path(name) if name.endswith(".toml") else _BUILT_IN / f"{name}.toml"
 
@@ -244,7 +244,7 @@ def load_experiment(name: str) -> Experiment:
     Raises:
         UserError: the experiment does not exist, or is malformed.
     """
-    path = declared_at(name)
+    path = declaration_path(name)
     try:
         declared = read_toml(str(path), read_file(path))
     except FileNotFoundError:
@@ -288,17 +288,17 @@ def _check_names(experiment: Experiment, where: str) -> None:
     names = [system.name for system in experiment.systems]
     named = [
         experiment.compared_to,
-        *(each.system for each in experiment.headlines),
-        *(each.compared_to for each in experiment.headlines if each.compared_to != ITSELF),
-        *(name for each in experiment.tables for name in each.rows),
-        *(name for each in experiment.pictures for name in each.systems),
+        *(headline.system for headline in experiment.headlines),
+        *(headline.compared_to for headline in experiment.headlines if headline.compared_to != ITSELF),
+        *(name for table in experiment.tables for name in table.rows),
+        *(name for picture in experiment.pictures for name in picture.systems),
     ]
     for name in named:
         if name and name not in names:
             raise UserError(f"{where}: no system is called {name!r}")
     if len({picture.file for picture in experiment.pictures}) < len(experiment.pictures):
         raise UserError(f"{where}: expected a file of its own for each picture, got one twice")
-    lone = [each for each in experiment.headlines if experiment.other(each) in ("", each.system)]
+    lone = [headline for headline in experiment.headlines if experiment.other(headline) in ("", headline.system)]
     if lone:
         raise UserError(f"{where}: {lone[0].figure} of {lone[0].system!r} is compared with no other system")
 

@@ -37,7 +37,8 @@ class ExperimentFolder(Closing):
                 require_empty(path, "it does not contain an experiment; choose another folder")
             self._lock = hold_folder(path)
             try:
-                write_whole(path / _DECLARED, _json(experiment))
+                text = json.dumps(experiment.model_dump(mode="json"), indent=1)
+                write_whole(path / _DECLARED, f"{text}\n".encode())
             except OSError:
                 self._lock.close()
                 raise
@@ -75,24 +76,20 @@ def stored_experiment(path: Path) -> Experiment:
         raise BrokenInput(f"{path / _DECLARED}: {first_fault(error)}") from error
 
 
-def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
+def _require_same(stored: Experiment, experiment: Experiment, path: Path) -> None:
     """Raise UserError if a setting differs that decides the numbers of a cell. More seeds or systems may be added."""
     for key in ("name", "pretraining", "set", "evaluation", "warm_up", "model"):
-        if getattr(_unplaced(stored), key) != getattr(_unplaced(wanted), key):
+        if getattr(_without_place(stored), key) != getattr(_without_place(experiment), key):
             raise UserError(f"{path} has this experiment with another {key!r}: choose another folder")
     before = {system.name: system for system in stored.systems}
-    for system in wanted.systems:
+    for system in experiment.systems:
         old = before.get(system.name, system)
         unsized = {"seeds": None, "bases": None}
         if old.model_copy(update=unsized) != system.model_copy(update=unsized):
             raise UserError(f"{path} has this experiment with another system {system.name!r}: choose another folder")
 
 
-def _unplaced(experiment: Experiment) -> Experiment:
+def _without_place(experiment: Experiment) -> Experiment:
     """Return an experiment without the place of its model, which may be moved."""
     model = experiment.model
     return experiment.model_copy(update={"model": model.model_copy(update={"folder": ""})}) if model else experiment
-
-
-def _json(experiment: Experiment) -> bytes:
-    return (json.dumps(experiment.model_dump(mode="json"), indent=1) + "\n").encode()

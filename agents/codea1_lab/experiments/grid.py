@@ -36,13 +36,13 @@ def cells_of(experiment: Experiment) -> tuple[Cell, ...]:
     So a report of an unfinished experiment has results of each system.
     """
     order = {system.name: number for number, system in enumerate(experiment.systems)}
-    found = [
+    cells = [
         Cell(system.name, base, seed)
         for system in experiment.systems
         for base in experiment.bases[: _n_bases(experiment, system)]
         for seed in range(_n_seeds(experiment, system))
     ]
-    return tuple(sorted(found, key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system])))
+    return tuple(sorted(cells, key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system])))
 
 
 def chosen_cells(experiment: Experiment, only: Set[str]) -> tuple[Cell, ...]:
@@ -82,11 +82,11 @@ def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
 
     The base is the first one if its system says so.
     """
-    found, system = {}, experiment.system(cell.system)
+    needed, system = {}, experiment.system(cell.system)
     base = experiment.bases[0] if system.from_first_base else cell.base
     for name in system.needs:
-        found[name] = Cell(name, base, cell.seed % _n_seeds(experiment, experiment.system(name)))
-    return found
+        needed[name] = Cell(name, base, cell.seed % _n_seeds(experiment, experiment.system(name)))
+    return needed
 
 
 def with_needed(experiment: Experiment, cells: Collection[Cell]) -> tuple[Cell, ...]:
@@ -121,5 +121,5 @@ def fingerprint(experiment: Experiment, system: str) -> str:
 def ready(experiment: Experiment, cells: Collection[Cell], done: Collection[Cell]) -> list[Cell]:
     """Return the cells, in order, that are not done and whose needed cells are done."""
     return [
-        cell for cell in cells if cell not in done and all(each in done for each in needs(experiment, cell).values())
+        cell for cell in cells if cell not in done and all(need in done for need in needs(experiment, cell).values())
     ]

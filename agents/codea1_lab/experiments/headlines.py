@@ -19,7 +19,7 @@ def p_text(p: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class HeadlineOutcome:
     """A headline comparison and its outcome."""
 
     headline: Headline
@@ -29,7 +29,7 @@ class Compared:
     p_corrected: float
     """Holm's, over all headlines of the experiment; nan below three pairs."""
     over_bases: Difference
-    """The same over bases (`paired`)."""
+    """The same over bases (`paired_difference`)."""
     p_over_bases: float
     """Holm's, of these."""
 
@@ -39,44 +39,44 @@ class Compared:
         return self.p_corrected < _LEVEL
 
 
-def compared(experiment: Experiment, results: Results) -> list[Compared]:
+def compare_headlines(experiment: Experiment, results: Results) -> list[HeadlineOutcome]:
     """Return the outcome of each headline comparison, in order.
 
     The family is what is declared: a comparison without results counts as if its p value were 1.
     """
-    others = [experiment.other(each) for each in experiment.headlines]
+    others = [experiment.other(headline) for headline in experiment.headlines]
     pairs = _differences(experiment, results, over_bases=False)
     bases = _differences(experiment, results, over_bases=True)
-    columns = (experiment.headlines, others, pairs, _corrected(pairs), bases, _corrected(bases))
-    return [Compared(*each) for each in zip(*columns, strict=True)]
+    columns = (experiment.headlines, others, pairs, _holm_p_values(pairs), bases, _holm_p_values(bases))
+    return [HeadlineOutcome(*column) for column in zip(*columns, strict=True)]
 
 
 def _differences(experiment: Experiment, results: Results, *, over_bases: bool) -> list[Difference]:
     return [
-        difference_of(experiment, results, each.system, experiment.other(each), each.figure, over_bases=over_bases)
-        for each in experiment.headlines
+        difference_of(experiment, results, one.system, experiment.other(one), one.figure, over_bases=over_bases)
+        for one in experiment.headlines
     ]
 
 
-def _corrected(differences: Sequence[Difference]) -> list[float]:
-    return holm([each.p for each in differences])
+def _holm_p_values(differences: Sequence[Difference]) -> list[float]:
+    return holm([difference.p for difference in differences])
 
 
 def headline_table(experiment: Experiment, results: Results) -> str:
     """Return the table of the headline comparisons; empty if none is declared."""
-    found = compared(experiment, results)
-    if not found:
+    outcomes = compare_headlines(experiment, results)
+    if not outcomes:
         return ""
     lines = [
         "### Headline comparisons",
         "",
         "Declared with the experiment. p: paired t test over pairs (base, seed); p (Holm): corrected for all"
-        f" {len(found)} comparisons. Below three pairs there is neither interval nor p. Over bases: the seeds of a"
+        f" {len(outcomes)} comparisons. Below three pairs there is neither interval nor p. Over bases: the seeds of a"
         " base, which are not independent, count as one pair.",
         "",
         *head(["comparison", "figure", "difference", "p", "p (Holm)", "survives", "over bases", "p (Holm)"]),
     ]
-    for each in found:
+    for each in outcomes:
         other = "" if each.other == ITSELF else f" minus {each.other}"
         numbers = [p_text(p) for p in (each.difference.p, each.p_corrected)]
         verdict = "-" if isnan(each.difference.p) else "yes" if each.survives else "no"
@@ -85,4 +85,4 @@ def headline_table(experiment: Experiment, results: Results) -> str:
         lines.append(
             row([name, f"`{each.headline.figure}`", pairs, *numbers, verdict, bases, p_text(each.p_over_bases)])
         )
-    return "\n".join([*lines, *legend({each.headline.figure: each.headline.figure for each in found}), ""])
+    return "\n".join([*lines, *legend({outcome.headline.figure: outcome.headline.figure for outcome in outcomes}), ""])

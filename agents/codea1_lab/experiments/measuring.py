@@ -38,7 +38,7 @@ def starting_agent(
     return NamedAgent(load_agent(spec, AgentContext(problems, sandbox, seed)), f"{role} {model}", seed=seed)
 
 
-def measured(
+def measure_cell(
     models: Models,
     evaluation: Evaluation,
     player: Player,
@@ -68,10 +68,10 @@ def measured(
     with closing(load_sandbox("local")) as sandbox:
         measuring = _Measuring(models, evaluation, player, sandbox, seed)
         if together:
-            found = measuring.together()
+            figures = measuring.together()
         else:
-            found = measuring.of_coder(store) | measuring.of_tester() | measuring.of_duels(base, view)
-    return {name: value for name, value in found.items() if not isnan(value)}
+            figures = measuring.of_coder(store) | measuring.of_tester() | measuring.of_duels(base, view)
+    return {name: value for name, value in figures.items() if not isnan(value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +119,16 @@ class _Measuring:
 
     def of_duels(self, base: Path, view: View) -> dict[str, float]:
         """Return the figures of coder and tester together, and of the tester against known wrong programs."""
-        wanted = self.evaluation
-        if not (source := wanted.duels or wanted.tester):
+        evaluation = self.evaluation
+        if not (source := evaluation.duels or evaluation.tester):
             return {}
-        problems = load_problems(source, limit=wanted.duel_problems or None)
+        problems = load_problems(source, limit=evaluation.duel_problems or None)
         with (
             self._coder(problems) as coder,
             self._tester(self.models.tester, problems) as tester,
             self._tester(base, problems) as of_base,
         ):
-            n, k = wanted.duel_samples or wanted.samples, wanted.tests
+            n, k = evaluation.duel_samples or evaluation.samples, evaluation.tests
             duels = measure(
                 problems, coder, tester, self.sandbox, samples=n, tests=k, view=view, seed=self.seed, base=of_base
             )

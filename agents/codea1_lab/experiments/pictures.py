@@ -95,9 +95,9 @@ def _line_of(name: str, points: Sequence[tuple[float, Spread]]) -> Line:
     return Line(
         name,
         tuple(at for at, _ in points),
-        tuple(each.mean for each in spreads),
-        tuple(each.low for each in spreads),
-        tuple(each.high for each in spreads),
+        tuple(spread.mean for spread in spreads),
+        tuple(spread.low for spread in spreads),
+        tuple(spread.high for spread in spreads),
     )
 
 

@@ -14,7 +14,7 @@ from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.headlines import headline_table
 from codea1_lab.experiments.pictures import draw
 from codea1_lab.experiments.results import RESULTS, write_results
-from codea1_lab.experiments.spread import paired, spread_of
+from codea1_lab.experiments.spread import paired_difference, spread_of
 from codea1_lab.experiments.tables import Results, at_equal_compute, difference_text, head, markdown_of, row, values_of
 
 _HELD_OUT = "evaluation/coder_pass_at_1"
@@ -120,7 +120,7 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
         lines += ["", *head([f"{first} minus", *(f"{budget:.0f} s" for budget in budgets)])]
         for system in (name for name in trained if name != first):
             pairs = zip(values[first], values[system], strict=True)
-            lines.append(row([system, *(difference_text(paired(*each), percent=True) for each in pairs)]))
+            lines.append(row([system, *(difference_text(paired_difference(*pair), percent=True) for pair in pairs)]))
     return "\n".join([*lines, ""])
 
 

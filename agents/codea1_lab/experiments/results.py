@@ -31,7 +31,7 @@ class CurvePoint(Strict):
 
 
 class CellResult(Strict):
-    """What one cell measured."""
+    """The measurements of one cell."""
 
     judge_version: int = UNSTATED_JUDGE
     """Version of the judge in training and measurement; 1 if the file does not state it."""
@@ -101,17 +101,17 @@ def results_of(
         BrokenInput: a file does not contain a result.
         UserError: a cell was declared otherwise when it ran, or the results are of different versions of the judge.
     """
-    declared, found = _Declared(experiment), {}
+    declared, results = _Declared(experiment), {}
     for cell in cells:
         if result := read_result(place := folder / "cells" / cell.name):
             declared.require(result, str(place), "choose another folder")
         if result := result or known.get(cell):
-            found[cell] = result
-    versions = sorted({result.judge_version for result in found.values()})
+            results[cell] = result
+    versions = sorted({result.judge_version for result in results.values()})
     if len(versions) > 1:
         named = " and ".join(map(str, versions))
         raise UserError(f"{folder} has results of judge versions {named}, which cannot be mixed: remove the older ones")
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))
 
 
 def write_results(path: Path, results: Iterable[CellResult]) -> None:
@@ -140,8 +140,8 @@ def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
         except ValidationError as error:
             raise BrokenInput(f"{path}, line {number}: {first_fault(error)}") from error
         declared.require(result, f"{path}, line {number}", "remove its lines")
-        found[result.cell] = result
-    return found
+        results[result.cell] = result
+    return results
 
 
 class _Declared:
@@ -152,19 +152,16 @@ class _Declared:
 
     def require(self, result: CellResult, where: str, advice: str) -> None:
         """Raise UserError if a system of the experiment was declared otherwise when the result was made."""
-        wanted = self._fingerprints.get(result.system)
-        if wanted and result.declared not in ("", wanted):
+        fingerprint = self._fingerprints.get(result.system)
+        if fingerprint and result.declared not in ("", fingerprint):
             raise UserError(f"{where}: {result.system} was declared otherwise when it ran: {advice}")
 
 
 def _line(result: CellResult) -> str:
-    kept = _thinned(result).model_dump(mode="json", exclude_defaults=True)
-    return json.dumps({**kept, "judge_version": result.judge_version}, sort_keys=True)
-
-
-def _thinned(result: CellResult) -> CellResult:
     points = [
         point.model_copy(update={"figures": {n: value for n, value in point.figures.items() if not _of_training(n)}})
         for point in result.curve
     ]
-    return result.model_copy(update={"curve": tuple(point for point in points if point.figures)})
+    kept = result.model_copy(update={"curve": tuple(point for point in points if point.figures)})
+    fields = kept.model_dump(mode="json", exclude_defaults=True) | {"judge_version": result.judge_version}
+    return json.dumps(fields, sort_keys=True)

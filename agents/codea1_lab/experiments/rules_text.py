@@ -28,7 +28,10 @@ def rules_text(experiment: Experiment, system: str) -> str:
         taken = dict.fromkeys(rules_text(experiment, name) for name in declared.needs)
         return "supervised" if declared.sft else " and ".join(taken) or "untrained"
     config = load_training(declared.preset, {**experiment.set, **declared.set})
-    rules, changed = rules_of(config.game), _changed(config.training)
+    rules, standard = rules_of(config.game), UpdateSettings()
+    names = ("advantages", "valid_from", "credit", "other_text")
+    settings = {name: getattr(config.training, name) for name in names}
+    changed = [f"{name}={value}" for name, value in settings.items() if value != getattr(standard, name)]
     reads_alpha = rules.reward.scheme in _WITH_ALPHA and config.training.credit != "block"
     alpha = [f"alpha {rules.reward.alpha:g}"] if reads_alpha else []
     plain = preset(config.game.rules)
@@ -37,14 +40,6 @@ def rules_text(experiment: Experiment, system: str) -> str:
     differing = _changes(rules, plain)
     grader = [f"paid by the {declared.grader}"] if declared.grader else []
     return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed, *grader])
-
-
-def _changed(training: UpdateSettings) -> Iterator[str]:
-    """Yield how advantages are made, where it is not the default."""
-    plain = UpdateSettings()
-    for name in ("advantages", "valid_from", "credit", "other_text"):
-        if getattr(training, name) != getattr(plain, name):
-            yield f"{name}={getattr(training, name)}"
 
 
 def _changes(rules: Ruleset, plain: Ruleset) -> Iterator[str]:

@@ -68,7 +68,9 @@ def spread_of(values: Mapping[Cell, float]) -> Spread:
     return Spread(fmean(numbers), _half_width(numbers), min(numbers), max(numbers), len(numbers), by_base)
 
 
-def paired(first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_bases: bool = False) -> Difference:
+def paired_difference(
+    first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_bases: bool = False
+) -> Difference:
     """Return `first` minus `second`, over the pairs (base, seed) that both have.
 
     Args:
@@ -83,10 +85,10 @@ def paired(first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_ba
     differences = [fmean(each) for each in by_base.values()] if over_bases else [*chain(*by_base.values())]
     if not differences:
         return Difference(nan, nan, 0, 0, 0, nan)
-    n_larger, n_smaller = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
-    return Difference(
-        fmean(differences), _half_width(differences), len(differences), n_larger, n_smaller, _p(differences)
-    )
+    n_larger, n_smaller = sum(number > 0 for number in differences), sum(number < 0 for number in differences)
+    mean, half_width, n = fmean(differences), _half_width(differences), len(differences)
+    p = p_of_interval(mean, half_width, n) if any(differences) or n < _LEAST else 1.0
+    return Difference(mean, half_width, n, n_larger, n_smaller, p)
 
 
 def p_of_interval(mean: float, half_width: float, n: int, *, margin: float = 0.0) -> float:
@@ -135,14 +137,3 @@ def _half_width(numbers: Sequence[float]) -> float:
     from scipy.stats import t  # noqa: PLC0415  heavy
 
     return float(t.ppf(0.975, len(numbers) - 1)) * stdev(numbers) / sqrt(len(numbers))
-
-
-def _p(differences: Sequence[float]) -> float:
-    if len(differences) < _LEAST:
-        return nan
-    mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
-    if error == 0:
-        return nan if mean else 1.0  # equal differences: their spread is 0
-    from scipy.stats import t  # noqa: PLC0415  heavy
-
-    return float(2 * t.sf(abs(mean) / error, len(differences) - 1))

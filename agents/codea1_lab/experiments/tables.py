@@ -10,7 +10,7 @@ from codea1_lab.experiments.declaration import ITSELF, Experiment, Table
 from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.results import CellResult, CurvePoint
 from codea1_lab.experiments.rules_text import rules_text
-from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of
+from codea1_lab.experiments.spread import Difference, Spread, paired_difference, spread_of
 
 Results = Mapping[Cell, CellResult]
 MEANINGS = {
@@ -33,7 +33,7 @@ MEANINGS = {
     "training/coder_fooled": "wrong programs that are paid, of all",
     "training/coder_attack": "programs that are attacks",
 }
-"""What figures are, by the start of their name. Shares, unless a table says otherwise."""
+"""The units of figures, by the start of their name. Shares, unless a table says otherwise."""
 
 
 def values_of(results: Results, system: str, figure: str) -> dict[Cell, float]:
@@ -48,34 +48,34 @@ def markdown_of(table: Table, experiment: Experiment, results: Results) -> str:
     for system in table.rows:
         spreads = [spread_of(values_of(results, system, figure)) for figure in table.columns.values()]
         n_cells = sum(cell.system == system for cell in results)
-        texts = [_spread_text(each, percent=table.percent) for each in spreads]
+        texts = [_spread_text(spread, percent=table.percent) for spread in spreads]
         lines.append(row([system, rules_text(experiment, system), str(n_cells), *texts]))
     base = experiment.compared_to
     others = [system for system in table.rows if system != base]
     if base in table.rows and others:
         lines += ["", f"Minus `{base}`, pair by pair:", "", *head(["system", *table.columns])]
         for system in others:
-            found = [difference_of(experiment, results, system, base, figure) for figure in table.columns.values()]
-            lines.append(row([system, *(difference_text(each, percent=table.percent) for each in found)]))
+            leads = [difference_of(experiment, results, system, base, figure) for figure in table.columns.values()]
+            lines.append(row([system, *(difference_text(lead, percent=table.percent) for lead in leads)]))
     return "\n".join([*lines, *legend(table.columns), ""])
 
 
 def difference_of(
     experiment: Experiment, results: Results, system: str, other: str, figure: str, *, over_bases: bool = False
 ) -> Difference:
-    """Return the figure of a system minus that of another (`0`: minus 0), pair by pair or over bases (`paired`).
+    """Return the figure of a system minus that of another (`0`: minus 0), by pair or over bases (`paired_difference`).
 
     The one cell per base of a system that nothing trains is compared with each seed.
     """
     values = values_of(results, system, figure)
     if other == ITSELF:
-        return paired(values, dict.fromkeys(values, 0.0), over_bases=over_bases)
+        return paired_difference(values, dict.fromkeys(values, 0.0), over_bases=over_bases)
     others = values_of(results, other, figure)
     if experiment.is_fixed(experiment.system(other)):
         others = _for_each_seed(others, values)
     if experiment.is_fixed(experiment.system(system)):
         values = _for_each_seed(values, others)
-    return paired(values, others, over_bases=over_bases)
+    return paired_difference(values, others, over_bases=over_bases)
 
 
 def _for_each_seed(fixed: Mapping[Cell, float], of: Mapping[Cell, float]) -> dict[Cell, float]:

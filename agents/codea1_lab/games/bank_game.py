@@ -55,17 +55,17 @@ class BankGame:
             coder: (P, N) strategies.
             tester: (P, M) strategies; (P, N, M) if it sees the program.
         """
-        found = [_values(*each) for each in zip(self.games, coder, tester, strict=True)]
-        mean: Vector = np.mean(found, axis=0)
+        pairs = [_values(*each) for each in zip(self.games, coder, tester, strict=True)]
+        mean: Vector = np.mean(pairs, axis=0)
         return mean
 
     def nash_conv(self, coder: NDArray[np.float64], tester: NDArray[np.float64]) -> float:
         """Return the mean over problems of the sum of both players' regrets; the shapes are those of `values`."""
-        found = [
+        gains = [
             nash_conv(game, Profile(x, y)) if y.ndim == 1 else _white_box_nash_conv(game, x, y)
             for game, x, y in zip(self.games, coder, tester, strict=True)
         ]
-        return float(np.mean(found))
+        return float(np.mean(gains))
 
 
 def solve_white_box(game: MatrixGame) -> WhiteBoxSolution:
@@ -89,7 +89,7 @@ def _white_box_nash_conv(game: MatrixGame, coder: Vector, tester: NDArray[np.flo
     return float(np.maximum(best - now, 0.0).sum())
 
 
-def stacked(equilibria: Sequence[Equilibrium]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def strategies_of(equilibria: Sequence[Equilibrium]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the strategies of all problems, (P, N) and (P, M)."""
-    rows = np.array([each.profile.row for each in equilibria])
-    return rows, np.array([each.profile.column for each in equilibria])
+    rows = np.array([equilibrium.profile.row for equilibrium in equilibria])
+    return rows, np.array([equilibrium.profile.column for equilibrium in equilibria])

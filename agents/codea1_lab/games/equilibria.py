@@ -60,10 +60,10 @@ def solve(game: MatrixGame, *, tolerance: float = TOLERANCE) -> Equilibrium:
     reduced = _Merged.of(game)
     best: Equilibrium | None = None
     for method, small in _attempts(reduced.game):
-        profile = reduced.expanded(small)
-        found = Equilibrium(profile, values(game, profile), method, nash_conv(game, profile))
-        if best is None or found.residual < best.residual:
-            best = found
+        profile = reduced.expand(small)
+        equilibrium = Equilibrium(profile, values(game, profile), method, nash_conv(game, profile))
+        if best is None or equilibrium.residual < best.residual:
+            best = equilibrium
         if best.residual <= tolerance:
             break
     assert best is not None  # `_attempts` yields at least once
@@ -74,8 +74,8 @@ def pure_equilibria(game: MatrixGame) -> tuple[tuple[int, int], ...]:
     """Return (row, column) of all equilibria in pure strategies, by the coder's payoff, highest first."""
     is_best_row = game.row >= game.row.max(axis=0, keepdims=True)
     is_best_column = game.column >= game.column.max(axis=1, keepdims=True)
-    found = [(int(i), int(j)) for i, j in np.argwhere(is_best_row & is_best_column)]
-    return tuple(sorted(found, key=lambda cell: (-game.row[cell], -game.column[cell], cell)))
+    cells = [(int(i), int(j)) for i, j in np.argwhere(is_best_row & is_best_column)]
+    return tuple(sorted(cells, key=lambda cell: (-game.row[cell], -game.column[cell], cell)))
 
 
 def _attempts(game: MatrixGame) -> Iterator[tuple[str, Profile]]:
@@ -85,7 +85,7 @@ def _attempts(game: MatrixGame) -> Iterator[tuple[str, Profile]]:
     if game.is_constant_sum:
         profile = Profile(maximin(game.row), maximin(game.column.T))
         yield "linear program", profile
-        yield from _polished(game, profile, "linear program")
+        yield from _polish(game, profile, "linear program")
     is_large = m * n > _EXACT_CELLS
     if is_large:
         yield from _by_regret(game)
@@ -101,21 +101,21 @@ def _by_regret(game: MatrixGame) -> Iterator[tuple[str, Profile]]:
     for n_steps in _POLISHED_STEPS:
         profile = regret_matching(game, n_steps=n_steps)
         yield "regret matching", profile
-        yield from _polished(game, profile, "regret matching")
+        yield from _polish(game, profile, "regret matching")
 
 
-def _polished(game: MatrixGame, profile: Profile, method: str) -> Iterator[tuple[str, Profile]]:
+def _polish(game: MatrixGame, profile: Profile, method: str) -> Iterator[tuple[str, Profile]]:
     """Guess the support from a profile that is nearly an equilibrium, and solve the linear programs on it."""
     for least in _SUPPORT:
         rows, columns = np.flatnonzero(profile.row > least), np.flatnonzero(profile.column > least)
-        found = supported_profile(game, rows, columns)
-        if found is not None:
-            yield method, found
+        supported = supported_profile(game, rows, columns)
+        if supported is not None:
+            yield method, supported
     near_rows = best_responses(game.row @ profile.column, tolerance=_SUPPORT[0])
     near_columns = best_responses(profile.row @ game.column, tolerance=_SUPPORT[0])
-    found = supported_profile(game, near_rows, near_columns)
-    if found is not None:
-        yield method, found
+    supported = supported_profile(game, near_rows, near_columns)
+    if supported is not None:
+        yield method, supported
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ class _Merged:
         cells = np.ix_(rows, columns)
         return cls(MatrixGame(game.row[cells], game.column[cells]), rows, columns, game.shape)
 
-    def expanded(self, profile: Profile) -> Profile:
+    def expand(self, profile: Profile) -> Profile:
         """Return the profile in the whole game."""
         row, column = np.zeros(self.shape[0]), np.zeros(self.shape[1])
         row[self.rows], column[self.columns] = profile.row, profile.column

@@ -104,5 +104,5 @@ def _positive(payoffs: NDArray[np.float64]) -> Integers:
     fractions = [[Fraction(float(value)) for value in line] for line in payoffs]
     scale = max(fraction.denominator for line in fractions for fraction in line)  # all are powers of two
     integers = np.array([[int(fraction * scale) for fraction in line] for line in fractions], dtype=object)
-    found: Integers = integers - integers.min() + scale
-    return found
+    positive: Integers = integers - integers.min() + scale
+    return positive

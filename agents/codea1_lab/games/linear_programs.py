@@ -25,9 +25,9 @@ def maximin(payoffs: NDArray[np.float64]) -> Vector:
     """
     n_own, n_other = payoffs.shape
     everything = np.arange(n_own)
-    found = _probabilities(payoffs.T, everything, np.arange(0), np.arange(n_other), maximise=True)
-    assert found is not None  # a maximin strategy always exists
-    return found
+    strategy = _probabilities(payoffs.T, everything, np.arange(0), np.arange(n_other), maximise=True)
+    assert strategy is not None  # a maximin strategy always exists
+    return strategy
 
 
 def supported_profile(game: MatrixGame, rows: NDArray[Any], columns: NDArray[Any]) -> Profile | None:
@@ -60,7 +60,7 @@ def _probabilities(
     used = payoffs[:, support]
     sign = -1.0 if maximise else 1.0
     n = len(support)
-    found = linprog(
+    solution = linprog(
         c=np.append(np.zeros(n), sign),
         A_ub=np.hstack([sign * used[below], np.full((len(below), 1), -sign)]) if len(below) else None,
         b_ub=np.zeros(len(below)) if len(below) else None,
@@ -70,10 +70,10 @@ def _probabilities(
         method="highs-ds",
         options=_EXACTLY,
     )
-    if found.x is None:
+    if solution.x is None:
         return None
     strategy = np.zeros(payoffs.shape[1])
-    strategy[support] = _exact_vertex(used, equal, below, found.x)
+    strategy[support] = _exact_vertex(used, equal, below, solution.x)
     return strategy
 
 
@@ -89,7 +89,7 @@ def _exact_vertex(
         [np.append(np.ones(len(free)), 0.0), np.hstack([used[np.ix_(binding, free)], -np.ones((len(binding), 1))])]
     )
     exact = np.linalg.lstsq(equations, np.append(1.0, np.zeros(len(binding))), rcond=None)[0][:-1]
-    found = np.zeros(len(z))
-    found[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
-    strategy: Vector = found / found.sum()
+    vertex = np.zeros(len(z))
+    vertex[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
+    strategy: Vector = vertex / vertex.sum()
     return strategy

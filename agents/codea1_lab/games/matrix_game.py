@@ -95,5 +95,5 @@ def best_responses(payoffs: Vector, *, tolerance: float = TIE) -> NDArray[np.int
         payoffs: (A,) expected payoff of each choice, e.g. `game.row @ profile.column`.
         tolerance: payoffs this close to the highest count as equal to it.
     """
-    found: NDArray[np.intp] = np.flatnonzero(payoffs >= payoffs.max() - tolerance)
-    return found
+    best: NDArray[np.intp] = np.flatnonzero(payoffs >= payoffs.max() - tolerance)
+    return best

@@ -135,8 +135,8 @@ def draw_maps(
             axis.imshow(values, aspect="auto", origin="lower", cmap="RdBu", vmin=-most, vmax=most)
             axis.set(xlabel=x, ylabel=y)
             axis.set_title(name, loc="left")
-            axis.set_xticks(range(len(columns)), [f"{each:g}" for each in columns])
-            axis.set_yticks(range(len(rows)), [f"{each:g}" for each in rows])
+            axis.set_xticks(range(len(columns)), [f"{column:g}" for column in columns])
+            axis.set_yticks(range(len(rows)), [f"{row:g}" for row in rows])
             for (i, j), value in np.ndenumerate(values):
                 dark = abs(value) > most / 2
                 axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color="white" if dark else "black", size=7)

@@ -13,7 +13,7 @@ from codea1_env.bank import JudgedBank, JudgedProblem
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
 from codea1_env.rules.ruleset import BookRules
-from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, strategies_of
 from codea1_lab.games.equilibria import solve
 from codea1_lab.games.matrix_game import TIE, MatrixGame, Vector
 
@@ -49,12 +49,12 @@ def parts_of_suites(bank: JudgedBank, coder: NDArray[np.float64]) -> tuple[Suite
     The parts are the rewards at alpha 1 and at alpha 0. This holds for any formula that is linear in alpha; terms that
     do not depend on alpha (penalties) are in both parts.
     """
-    found = {}
+    parts = {}
     for alpha in (1.0, 0.0):
         rules = replace(bank.rules, reward=replace(bank.rules.reward, alpha=alpha))
         payoffs = bank.with_rules(rules).payoffs().tester
-        found[alpha] = np.einsum("pm,pmn->pn", coder, payoffs)
-    return tuple(SuiteParts(v, a) for v, a in zip(found[1.0], found[0.0], strict=True))
+        parts[alpha] = np.einsum("pm,pmn->pn", coder, payoffs)
+    return tuple(SuiteParts(v, a) for v, a in zip(parts[1.0], parts[0.0], strict=True))
 
 
 def validity_thresholds(bank: JudgedBank, coder: NDArray[np.float64]) -> dict[str, float]:
@@ -89,17 +89,17 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
     """
     game = BankGame.of(bank.payoffs())
     equilibria = game.solve()
-    coder, tester = stacked(equilibria)
-    ids = [each.bank.problem.id for each in bank.problems]
+    coder, tester = strategies_of(equilibria)
+    ids = [problem.bank.problem.id for problem in bank.problems]
     right = right_shares(bank)
 
     def estimate(per_problem: Sequence[float]) -> Estimate:
         return mean_interval({name: [float(value)] for name, value in zip(ids, per_problem, strict=True)}, seed=seed)
 
     return EquilibriumFigures(
-        coder_value=estimate([each.values[0] for each in equilibria]),
-        tester_value=estimate([each.values[1] for each in equilibria]),
-        solution_played=estimate([_solution_played(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
+        coder_value=estimate([equilibrium.values[0] for equilibrium in equilibria]),
+        tester_value=estimate([equilibrium.values[1] for equilibrium in equilibria]),
+        solution_played=estimate([_solution_share(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
         validity=estimate([float(y @ shares) for y, shares in zip(tester, right, strict=True)]),
         failed=estimate([float(x @ table @ y) for x, table, y in zip(coder, fail, tester, strict=True)]),
         mixed=estimate([float(max(len(e.row_support), len(e.column_support)) > 1) for e in equilibria]),
@@ -109,13 +109,13 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
 def failure_shares(bank: JudgedBank) -> NDArray[np.float64]:
     """Return (P, N, M) the share of each suite's valid cases that each program fails; 0 without a valid case."""
     shape = (len(bank.problems), bank.bank.n_programs, bank.bank.n_suites)
-    found = np.zeros(shape)
+    shares = np.zeros(shape)
     for p, problem in enumerate(bank.problems):
         for m, candidate in enumerate(problem.report.candidates):
             for n, suite in enumerate(candidate.suites):
                 n_failed = sum(case.verdict.is_failure for case in suite.cases)
-                found[p, m, n] = n_failed / len(suite.cases) if suite.cases else 0.0
-    return found
+                shares[p, m, n] = n_failed / len(suite.cases) if suite.cases else 0.0
+    return shares
 
 
 def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
@@ -124,15 +124,15 @@ def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
     return np.array(
         [
             [
-                min(1.0, sum(case.prediction_right is not False for case in each.suite.cases) / k)
-                for each in problem.report.candidates[0].suites
+                min(1.0, sum(case.prediction_right is not False for case in suite.suite.cases) / k)
+                for suite in problem.report.candidates[0].suites
             ]
             for problem in bank.problems
         ]
     )
 
 
-def _solution_played(problem: JudgedProblem, strategy: Vector) -> float:
+def _solution_share(problem: JudgedProblem, strategy: Vector) -> float:
     return sum(float(p) for p, e in zip(strategy, problem.bank.programs, strict=True) if e.label == "solution")
 
 
@@ -169,9 +169,9 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
     right = right_shares(bank)
     steps = []
     for number in range(1, n_rounds + 1):
-        found = []
+        figures = []
         for p, problem in enumerate(bank.problems):
-            replayed = books[p].replayed() if with_book else ()
+            replayed = books[p].to_replay() if with_book else ()
             equilibrium = solve(MatrixGame(*problem.payoffs(bank.rules, [entry.key for entry in replayed])))
             m = books[p].draw(equilibrium.profile.row)
             n = books[p].draw(equilibrium.profile.column)
@@ -179,8 +179,8 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
             books[p].update(ProblemReport(problem.bank.problem.id, (report,)), number)
             lost = [case.verdict.is_failure for case in report.replayed]
             share = float(np.mean(lost)) if lost else 0.0
-            found.append((*equilibrium.values, fail[p, m, n], right[p, n], len(replayed), share))
-        steps.append(BookStep(number, *(float(value) for value in np.mean(found, axis=0))))
+            figures.append((*equilibrium.values, fail[p, m, n], right[p, n], len(replayed), share))
+        steps.append(BookStep(number, *(float(value) for value in np.mean(figures, axis=0))))
     return tuple(steps)
 
 
@@ -191,7 +191,7 @@ class _Book:
         self._rules, self._rng = rules, np.random.default_rng([seed, problem])
         self._entries: tuple[BookEntry, ...] = ()
 
-    def replayed(self) -> tuple[BookEntry, ...]:
+    def to_replay(self) -> tuple[BookEntry, ...]:
         return select_replayed(self._entries, self._rules)
 
     def update(self, report: ProblemReport, number: int) -> None:

@@ -15,7 +15,7 @@ def regret_matching(game: MatrixGame, *, n_steps: int) -> Profile:
 
     Source: Tammelin et al., Solving Heads-Up Limit Texas Hold'em (2015): regret matching+.
     """
-    x, y = map(_nearly_uniform, game.shape)
+    x, y = (_proportional(1.0 + 0.1 * np.arange(size) / size) for size in game.shape)
     regret_of_rows, regret_of_columns = np.zeros_like(x), np.zeros_like(y)
     total_x, total_y = np.zeros_like(x), np.zeros_like(y)
     for step in range(1, n_steps + 1):
@@ -28,13 +28,7 @@ def regret_matching(game: MatrixGame, *, n_steps: int) -> Profile:
     return Profile(total_x / total_x.sum(), total_y / total_y.sum())
 
 
-def _nearly_uniform(size: int) -> Vector:
-    weights = 1.0 + 0.1 * np.arange(size) / size
-    shares: Vector = weights / weights.sum()
-    return shares
-
-
-def _proportional(regret: Vector) -> Vector:
-    total = regret.sum()
-    chances: Vector = regret / total if total > 0 else np.full(len(regret), 1 / len(regret))
+def _proportional(weights: Vector) -> Vector:
+    total = weights.sum()
+    chances: Vector = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
     return chances

@@ -12,6 +12,7 @@ import base64
 import json
 import zlib
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from codea1_agents.play.person import why_dropped
@@ -31,7 +32,7 @@ _OUTCOMES = tuple(Outcome)
 _VERDICTS = tuple(Verdict)
 
 
-def packed(data: object) -> str:
+def pack(data: object) -> str:
     """Return plain data as JSON, compressed (zlib, RFC 1950) and in base64."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -128,7 +129,7 @@ class Archive:
         }
 
     def _end_page(self) -> None:
-        page = packed({"t": self._texts.texts, "g": self._groups})
+        page = pack({"t": self._texts.texts, "g": self._groups})
         self.pages.append(page)
         self.n_bytes += len(page)
         self._texts, self._groups = _Texts(), []
@@ -142,7 +143,7 @@ class Archive:
             "step": group.step,
             "problem": problem,
             "outcome": _OUTCOMES.index(outcome_of(played)),
-            **{role: _rounded(MEASURES[f"{role}_reward"](played, 0)) for role in ("coder", "tester")},
+            **{role: finite(MEASURES[f"{role}_reward"](played, 0)) for role in ("coder", "tester")},
             "failed": sum(case.verdict.is_failure for case in cases),
             "cases": len(cases),
         }
@@ -184,8 +185,8 @@ class Archive:
         number = self._texts.number
         return [
             number("; ".join((*case.imports, case.expression))),
-            number(_described(case.expected)),
-            _predicted(case),
+            number(_describe_value(case.expected)),
+            _prediction_code(case),
             None if case.prediction is None or case.prediction_right else number(case.prediction),
             _VERDICTS.index(case.verdict),
             number(case.actual) if case.actual else None,
@@ -195,27 +196,28 @@ class Archive:
     def _reward(self, reward: RewardRecord) -> list[Any]:
         number = self._texts.number
         parts = [
-            [number(part.name.replace("_", " ")), _rounded(part.weight), _rounded(part.value)] for part in reward.parts
+            [number(part.name.replace("_", " ")), finite(part.weight), finite(part.value)] for part in reward.parts
         ]
-        return [_rounded(reward.value), parts]
+        return [finite(reward.value), parts]
 
 
 _COLUMNS = ("run", "group", "member", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
 
 
-def _predicted(case: CaseRecord) -> int | None:
+def _prediction_code(case: CaseRecord) -> int | None:
     """Return 0 for a wrong prediction, 1 for a right one, 2 for a copied example; None: nothing was predicted."""
     if case.prediction_right is None:
         return None
     return int(case.prediction_right) + int(case.prediction_right and case.is_example)
 
 
-def _described(expected: str) -> str:
+def _describe_value(expected: str) -> str:
     try:
         return values.describe(expected.encode(), _MAX_VALUE)
     except values.Malformed:  # another version recorded it, or somebody edited it: show the text itself
         return harmless(expected[:_MAX_VALUE])
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def finite(value: float | None) -> float | None:
+    """Return a number with six decimals; None for None, nan and inf, which JSON lacks."""
+    return None if value is None or not isfinite(value) else round(value, 6)

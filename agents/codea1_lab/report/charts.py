@@ -30,7 +30,7 @@ NOTHING = "\N{EN DASH}"
 """The text for a missing number."""
 
 
-def shown(value: float) -> str:
+def number_text(value: float) -> str:
     """Return a number as text: three decimals below 100, one below 1000, none for larger and for whole numbers."""
     if not isfinite(value):
         return NOTHING
@@ -58,7 +58,7 @@ def nice_ticks(low: float, high: float, n_wanted: int = 5) -> list[float]:
 
 def panel_svg(panel: Panel, *, title_id: str) -> str:
     """Return a chart as one `<svg>` element; `title_id` is the id of its title's element, for screen readers."""
-    panel = _laid_out(panel)
+    panel = _lay_out(panel)
     frame = _Frame.around(panel)
     parts = [_grid(frame), _axes(frame, panel)]
     kind = "area" if panel.stacked else "band"
@@ -84,7 +84,7 @@ def swatch_svg(series: Series) -> str:
 
 def chart_frame(panel: Panel) -> tuple[float, float]:
     """Return the horizontal positions of a chart's first and last x, in the chart's units."""
-    return _LEFT, _Frame.around(_laid_out(panel)).right
+    return _LEFT, _Frame.around(_lay_out(panel)).right
 
 
 class _Frame:
@@ -165,8 +165,8 @@ def _line(frame: _Frame, series: Series) -> str:
     return line + "".join(_marker(series, frame.x(p.x), frame.y(p.mean)) for p in known[:: len(known) // 8 or 1])
 
 
-def _of_run(drawn: str, series: Series) -> str:
-    return drawn if series.run is None else f'<g data-run="{series.run}">{drawn}</g>'
+def _of_run(shape: str, series: Series) -> str:
+    return shape if series.run is None else f'<g data-run="{series.run}">{shape}</g>'
 
 
 def _line_class(series: Series) -> str:
@@ -178,11 +178,11 @@ def _marker(series: Series, x: float, y: float) -> str:
     return f'<path class="marker {escape(series.tone)}" d="M{x:.1f},{y:.1f}{shape}"/>'
 
 
-def _laid_out(panel: Panel) -> Panel:
+def _lay_out(panel: Panel) -> Panel:
     """Return a panel whose points are where they are drawn; `low` of a point is the lower edge of its area."""
     half = panel.bar_width / 2
     below: dict[float, float] = {}
-    drawn = []
+    placed = []
     for series in panel.series:
         points = []
         for p in series.points:
@@ -192,31 +192,31 @@ def _laid_out(panel: Panel) -> Panel:
                 high = below[p.x] = low + p.mean
             mean = high if panel.stacked else p.mean
             points += [Point(x, mean, low, high) for x in ((p.x - half, p.x + half) if half else (p.x,))]
-        drawn.append(replace(series, points=tuple(points)))
-    return replace(panel, series=tuple(drawn))
+        placed.append(replace(series, points=tuple(points)))
+    return replace(panel, series=tuple(placed))
 
 
 def _labels(frame: _Frame, panel: Panel) -> str:
     """Write each curve's name at its end, or next to the middle of its area; move names apart that would touch."""
-    wanted = []
+    heights = []
     for series in panel.series:
         last = next((p for p in reversed(series.points) if isfinite(p.mean)), None)
         if last is not None:
             height = (last.low + last.mean) / 2 if panel.stacked else last.mean
             is_thin = panel.stacked and frame.y(last.low) - frame.y(last.mean) < 3  # too thin for a name inside
             if not is_thin or len(panel.series) == 1:
-                wanted.append((frame.y(height), series))
-    wanted.sort(key=lambda each: each[0])
-    places = _apart([y for y, _ in wanted], _TOP + 2, HEIGHT - _BOTTOM)
+                heights.append((frame.y(height), series))
+    heights.sort(key=lambda each: each[0])
+    places = _apart([y for y, _ in heights], _TOP + 2, HEIGHT - _BOTTOM)
     return "".join(
         f'<text class="name {escape(series.tone)}" x="{frame.right + 7:.1f}" y="{y + 4:.1f}">{safe(series.name)}</text>'
-        for y, (_, series) in zip(places, wanted, strict=True)
+        for y, (_, series) in zip(places, heights, strict=True)
     )
 
 
-def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
+def _apart(heights: Sequence[float], top: float, bottom: float) -> list[float]:
     """Return heights in the same order, at least `_LABEL_GAP` apart where they fit, by one pass down and one up."""
-    places = list(wanted)
+    places = list(heights)
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + _LABEL_GAP)
     limit = bottom

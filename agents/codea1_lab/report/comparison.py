@@ -21,10 +21,10 @@ def comparison_panels(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
                 panels.setdefault(key, panel)
                 line = Series(run.name, curve.points, RUN_TONES[number % len(RUN_TONES)], number, number)
                 lines.setdefault(key, []).append(line)
-    return tuple(_compared(panel, key, lines[key]) for key, panel in panels.items() if len(lines[key]) > 1)
-
-
-def _compared(panel: Panel, names: tuple[str, str, str], lines: Sequence[Series]) -> Panel:
-    title = f"{panel.title}: {names[-1]}" if len(panel.series) > 1 else panel.title
-    key = re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower())
-    return replace(panel, key=key, title=title, series=tuple(lines), stacked=False)
+    shared = []
+    for names, panel in panels.items():
+        if len(lines[names]) > 1:
+            title = f"{panel.title}: {names[-1]}" if len(panel.series) > 1 else panel.title
+            name = re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower())
+            shared.append(replace(panel, key=name, title=title, series=tuple(lines[names]), stacked=False))
+    return tuple(shared)

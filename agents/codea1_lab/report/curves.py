@@ -51,7 +51,7 @@ class GameCharts:
     sizes: dict[str, int] = field(default_factory=dict)
     """Problem -> its entries in the Mistake Book."""
     _moves: Counter[str] = field(default_factory=Counter)
-    """What has happened to the book so far."""
+    """The changes of the book so far."""
     _book: list[tuple[int, Counter[str]]] = field(default_factory=list)
     """The same by episode."""
 
@@ -72,8 +72,8 @@ class GameCharts:
             measures: figure of `codea1_agents.play.summary` -> problem -> values.
         """
         points_of = partial(_bars_of, measures)
-        found = [spec.panel(points_of, "mean of a problem", remark=_REMARK, bar_width=1 / _BARS) for spec in _PANELS]
-        return tuple(panel for panel in (*found, self._of_verdicts(), *self._of_book()) if panel.series)
+        panels = [spec.panel(points_of, "mean of a problem", remark=_REMARK, bar_width=1 / _BARS) for spec in _PANELS]
+        return tuple(panel for panel in (*panels, self._of_verdicts(), *self._of_book()) if panel.series)
 
     def _of_verdicts(self) -> Panel:
         n = self._verdicts.total()
@@ -92,8 +92,8 @@ class GameCharts:
 
 def _bars_of(measures: Mapping[str, _ValuesByProblem], name: str) -> tuple[Point, ...]:
     """Return the share of problems by the mean of their values: bars of a tenth, from 0 to 1 or as far as needed."""
-    means = [each for each in map(known_mean, measures.get(name, {}).values()) if not isnan(each)]
-    bars_of = (floor(each * _BARS + 1e-9) - (each == 1) for each in means)
+    means = [mean for mean in map(known_mean, measures.get(name, {}).values()) if not isnan(mean)]
+    bars_of = (floor(mean * _BARS + 1e-9) - (mean == 1) for mean in means)
     counts = Counter(max(_FIRST, min(_LAST, bar)) for bar in bars_of)
     bars = range(min(0, *counts), max(_BARS - 1, *counts) + 1) if counts else ()
     return tuple(Point((bar + 0.5) / _BARS, counts[bar] / len(means), n=counts[bar]) for bar in bars)

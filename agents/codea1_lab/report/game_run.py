@@ -55,7 +55,7 @@ def game_run(path: Path, name: str) -> RunMaterial:
     summary = tally.summary(seed=config.seed)
     problems, missing = known_problems(config)
     metrics = _metrics(path)
-    remarks = (*judge_remark(judges), *_remarks(summary, masked), *missing, *_unfinished(path, config, summary))
+    remarks = (*judge_remark(judges), *_remarks(summary, masked), *missing, *_unfinished_remarks(path, config, summary))
     return RunMaterial(
         name=name,
         kind="games",
@@ -77,12 +77,12 @@ def known_problems(config: RunConfig) -> tuple[tuple[Problem, ...], tuple[Remark
     """Return the problems of a run if their source exists and has not changed, otherwise a remark."""
     try:
         with from_record():
-            found = load_problems(config.problems, limit=config.limit)
+            problems = load_problems(config.problems, limit=config.limit)
     except (CodeA1Error, OSError) as error:
         return (), (Remark(f"The problems' texts are missing: {error}."),)
-    if problems_digest(found) != config.problems_digest:
+    if problems_digest(problems) != config.problems_digest:
         return (), (Remark(f"The problems' texts are missing: {config.problems} has changed since the run."),)
-    return tuple(found), ()
+    return tuple(problems), ()
 
 
 def _group(record: EpisodeRecord) -> Group:
@@ -97,7 +97,7 @@ def _metrics(path: Path) -> dict[str, Any]:
         found = read_json("", read_file(path / "metrics.json"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return metrics if isinstance(metrics, dict) else {}
 
 
 def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -118,12 +118,12 @@ def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tupl
 
 
 def _figures(summary: Summary) -> tuple[Figure, ...]:
-    found = []
+    figures = []
     for name in sorted(LABELS, key=lambda name: name not in _TILES):
         estimate: Estimate = getattr(summary, name)
         if not isnan(estimate.mean):
-            found.append(Figure(LABELS[name].strip(), estimate, _TILES.get(name, "")))
-    return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone=tone_of("cases", 0)))
+            figures.append(Figure(LABELS[name].strip(), estimate, _TILES.get(name, "")))
+    return (*figures, Figure.plain("cases in the Mistake Book", summary.book_size, tone=tone_of("cases", 0)))
 
 
 def _why_masked(record: EpisodeRecord, played: RoundRecord) -> str:
@@ -135,9 +135,10 @@ def _remarks(summary: Summary, masked: Sequence[str]) -> Iterator[Remark]:
     n, named = summary.n_rounds, list(dict.fromkeys(masked))
     if masked:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        told = f"{', '.join(named[:_MOST_NAMED])}{more}"
+        problems = f"{', '.join(named[:_MOST_NAMED])}{more}"
         yield Remark(
-            f"{len(masked)} of {n} rounds {'is' if len(masked) == 1 else 'are'} masked, and in no figure: {told}.", True
+            f"{len(masked)} of {n} rounds {'is' if len(masked) == 1 else 'are'} masked, and in no figure: {problems}.",
+            True,
         )
     if summary.zero_evidence.mean >= MUCH:
         yield Remark(f"For {summary.zero_evidence.mean:.0%} of the valid programs no case is evidence.", True)
@@ -145,7 +146,7 @@ def _remarks(summary: Summary, masked: Sequence[str]) -> Iterator[Remark]:
         yield Remark(f"{summary.n_unasked_rounds} of {n} rounds had no tester's turn: the program did not load.")
 
 
-def _unfinished(path: Path, config: RunConfig, summary: Summary) -> Iterator[Remark]:
+def _unfinished_remarks(path: Path, config: RunConfig, summary: Summary) -> Iterator[Remark]:
     if ends_half_written(path):
         yield Remark("The last episode is incomplete and left out.")
     if summary.n_episodes < config.episodes:

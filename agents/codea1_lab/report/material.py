@@ -63,11 +63,11 @@ class Panel:
     bar_width: float = 0.0
     """Above 0: each point is a bar of this width, as in the distribution of a figure over problems."""
     y_label: str = "share"
-    """What the y axis counts."""
+    """The unit of the y axis."""
 
     @property
     def question(self) -> str:
-        """What its reader asks."""
+        """The question of its reader."""
         if self.key == "time":
             return "Where did the time go?"
         if self.key in _OF_HEALTH:
@@ -120,7 +120,7 @@ class PanelSpec:
         """
         named = enumerate(self.curves.items())
         series = (Series(name, points_of(figure), tone_of(name, number), number) for number, (figure, name) in named)
-        known = tuple(each for each in series if each.points)
+        known = tuple(line for line in series if line.points)
         low, high = (0.0, None) if bar_width else self.bounds
         y_label = "share of problems" if bar_width else _UNITS.get(self.key, "share")
         note = self.note + remark
@@ -229,7 +229,7 @@ class RunMaterial:
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """All settings by dotted name, for the table of those in which runs differ."""
     defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What settings are that the rules set, where `settings` does not."""
+    """The values of settings that the rules set, where `settings` does not."""
     remarks: tuple[Remark, ...] = ()
     tests: Mapping[str, int] = field(default_factory=dict)
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""
@@ -242,7 +242,7 @@ class RunMaterial:
 
 
 MOVES = ("entered", "left", "pushed out")
-"""What happens to entries of a Mistake Book."""
+"""The moves of entries of a Mistake Book."""
 
 
 def book_panels(

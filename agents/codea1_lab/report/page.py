@@ -24,13 +24,13 @@ from codea1_agents.statistics import Estimate
 from codea1_env.differences import comparable
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.funnel import funnel
-from codea1_lab.report.archive import Archive, Duel, cut, packed
+from codea1_lab.report.archive import Archive, Duel, cut, finite, pack
 from codea1_lab.report.charts import (
     NOTHING,
     chart_frame,
+    number_text,
     panel_svg,
     safe,
-    shown,
     swatch_svg,
 )
 from codea1_lab.report.material import HEALTH, Figure, Panel, RunMaterial
@@ -69,9 +69,9 @@ def served_page(title: str, runs: Sequence[RunMaterial], overview: Sequence[Pane
     return _whole(title, runs, overview, head, end, has_episodes=has_episodes, back=_BACK)
 
 
-def page_of_error(title: str, told: str) -> str:
+def page_of_error(title: str, message: str) -> str:
     """Return the page of a server for runs that cannot be read."""
-    content = f'<section><p class="notice">{safe(told)}</p></section>'
+    content = f'<section><p class="notice">{safe(message)}</p></section>'
     return frame(title, _SERVED, [], content, "", tab=title, back=_BACK, footer="")
 
 
@@ -86,8 +86,8 @@ def _whole(
     back: str = "",
 ) -> str:
     sections = [_overview(runs, overview)] if len(runs) > 1 else []
-    compared = {series.run for panel in overview for series in panel.series}
-    sections += [_run_section(number, run, is_folded=number in compared) for number, run in enumerate(runs)]
+    runs_compared = {series.run for panel in overview for series in panel.series}
+    sections += [_run_section(number, run, is_folded=number in runs_compared) for number, run in enumerate(runs)]
     if has_episodes:
         sections.append(asset("episodes.html"))
     step = _last_step(runs)
@@ -162,24 +162,26 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
         _duel(run, (archive.last if run.is_going else archive.closest).get(number)) if number in archive.last else None
         for number, run in enumerate(runs)
     ]
-    named = packed([{"name": run.name, "axis": run.axis} for run in runs])
+    named = pack([{"name": run.name, "axis": run.axis} for run in runs])
     pages = {f"page-{number}": page for number, page in enumerate(archive.pages)}
-    return {"runs": named, "index": packed(index), "problems": packed(problems), **pages}
+    return {"runs": named, "index": pack(index), "problems": pack(problems), **pages}
 
 
-def _duel(run: RunMaterial, found: Duel | None) -> list[object]:
+def _duel(run: RunMaterial, duel: Duel | None) -> list[object]:
     """Return heading and row of the duel to show first, and its program beside the solution, if that is known.
 
     Without a duel, the only item is a sentence.
     """
-    if found is None:
+    if duel is None:
         return ["There is no duel to read, since no recorded program loads."]
-    texts = next((compared(p, p.solution, found.program) for p in run.problems if p.id == found.problem_id), ())
-    heading = "The duel to read first" + ("" if found.is_won_right else " (no right test beats a program)")
-    return ["The last duel" if run.is_going else heading, found.row, *map(cut, texts)]
+    texts = next(
+        (comparable_programs(p, p.solution, duel.program) for p in run.problems if p.id == duel.problem_id), ()
+    )
+    heading = "The duel to read first" + ("" if duel.is_won_right else " (no right test beats a program)")
+    return ["The last duel" if run.is_going else heading, duel.row, *map(cut, texts)]
 
 
-def compared(problem: Problem, *programs: str) -> tuple[str, ...]:
+def comparable_programs(problem: Problem, *programs: str) -> tuple[str, ...]:
     """Return programs as they are compared, below the imports that their problem gives them."""
     return comparable(*(f"{problem.imports}\n{text}".strip() for text in programs))
 
@@ -205,7 +207,7 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
     return (
         '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs: means'
         f"{' and charts' if panels else ''}</h2>{table}{_differing(runs)}"
-        f"{_compared(runs, panels) if panels else ''}</section>"
+        f"{_comparison(runs, panels) if panels else ''}</section>"
     )
 
 
@@ -223,8 +225,8 @@ def _differing(runs: Sequence[RunMaterial]) -> str:
             kinds_with[name].add(run.kind)
     stated = dict.fromkeys(brief(name) for run in runs for name in run.settings)
     names = [name for name in stated if kinds_with[name] == kinds]
-    told = {name: [str(known.get(name, NOTHING)) for known in settings] for name in names}
-    differing = {name: texts for name, texts in told.items() if len(set(texts)) > 1}
+    values = {name: [str(known.get(name, NOTHING)) for known in settings] for name in names}
+    differing = {name: texts for name, texts in values.items() if len(set(texts)) > 1}
     rows = [(safe(name), [f"<td>{safe(cut(text))}</td>" for text in texts]) for name, texts in differing.items()]
     heads = ("setting", *(run.name for run in runs))
     table = _table("Settings", heads, rows, "<table><caption>Settings in which the runs differ.</caption>")
@@ -240,7 +242,7 @@ def _differing(runs: Sequence[RunMaterial]) -> str:
     return warned + table if rows else "<p>The runs do not differ in any setting that all have.</p>"
 
 
-def _compared(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
+def _comparison(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
     """Return the charts that compare runs, below the legend whose buttons hide and show the lines of a run."""
     lines = {series.run: series for panel in panels for series in panel.series}
     buttons = "".join(
@@ -260,7 +262,7 @@ def _last_step(runs: Sequence[RunMaterial]) -> str:
     """Return the last step of runs of one kind, e.g. `step 60`; empty: none is known."""
     axes = {run.axis for run in runs}
     xs = [p.x for run in runs for panel in run.panels if panel.x_label in axes for s in panel.series for p in s.points]
-    return f"{axes.pop()} {shown(max(xs))}" if len(axes) == 1 and xs else ""
+    return f"{axes.pop()} {number_text(max(xs))}" if len(axes) == 1 and xs else ""
 
 
 def _figure_cell(figure: Figure | None) -> str:
@@ -329,10 +331,10 @@ def _funnel(run: RunMaterial) -> str:
 
 def _tile(figure: Figure) -> str:
     change = figure.change
-    told = "" if change is None else f"{_signed(change.mean)} since the start"
+    change_text = "" if change is None else f"{_with_sign(change.mean)} since the start"
     if change is not None and isfinite(change.low):
-        told += f" ({_signed(change.low)} to {_signed(change.high)})"
-    lines = "".join(f"<small>{line}</small>" for line in (_interval(figure.value), told) if line)
+        change_text += f" ({_with_sign(change.low)} to {_with_sign(change.high)})"
+    lines = "".join(f"<small>{line}</small>" for line in (_interval(figure.value), change_text) if line)
     return (
         f'<div class="tile"><dt>{safe(figure.label)}</dt><dd class="{escape(figure.tone)}"'
         f' data-value="{figure.value.mean!r}">{_figure_text(figure)}{lines}</dd></div>'
@@ -341,10 +343,10 @@ def _tile(figure: Figure) -> str:
 
 def _figure_text(figure: Figure) -> str:
     """Return a mean with three decimals, a count without."""
-    return f"{figure.value.mean:.3f}" if figure.value.n else shown(figure.value.mean)
+    return f"{figure.value.mean:.3f}" if figure.value.n else number_text(figure.value.mean)
 
 
-def _signed(value: float) -> str:
+def _with_sign(value: float) -> str:
     return f"{round(value, 3) or 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -372,15 +374,11 @@ def _chart_data(panel: Panel) -> dict[str, object]:
             "name": s.name,
             "tone": s.tone,
             "run": s.run,
-            "points": [[p.x, *map(_finite, (p.mean, p.low, p.high)), p.n] for p in s.points],
+            "points": [[p.x, *map(finite, (p.mean, p.low, p.high)), p.n] for p in s.points],
         }
         for s in panel.series
     ]
     return {"x": panel.x_label, "left": left, "right": right, "half": panel.bar_width / 2, "xs": xs, "series": series}
-
-
-def _finite(value: float) -> float | None:
-    return round(value, 6) if isfinite(value) else None
 
 
 def _table(

@@ -155,12 +155,12 @@ def training_run(path: Path, name: str) -> RunMaterial:
 
 def samples_of(path: Path) -> tuple[tuple[int, Path], ...]:
     """Return the rollouts that a training run kept, in order: number of the step and run folder."""
-    found = []
+    groups = []
     for folder in (path / "samples").glob("step-*"):
         number = re.fullmatch(r"step-(\d+)", folder.name)
         if number and (folder / "episodes.jsonl").is_file():
-            found.append((int(number[1]), folder))
-    return tuple(sorted(found))
+            groups.append((int(number[1]), folder))
+    return tuple(sorted(groups))
 
 
 def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
@@ -173,7 +173,7 @@ def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
             for number, same in groupby(duels, key=lambda record: record.episode_id.rpartition("-")[0]):
                 records = list(same)
                 problem_id = records[0].problem_id
-                members[f"candidate {_number(number)}"] = _merged(records, rules)
+                members[f"candidate {_number(number)}"] = _merge_records(records, rules)
             yield Group(step, task, problem_id, members)
 
 
@@ -182,7 +182,7 @@ def _number(episode_id: str) -> str:
     return str(int(last) + 1) if last.isdecimal() else last
 
 
-def _merged(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
+def _merge_records(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
     """Return one candidate with all of its suites, and its rewards over all of them, as in training."""
     first = records[0].rounds[0]
     if len(records) == 1:
@@ -234,10 +234,10 @@ def _facts(
     settings: Mapping[str, Any], steps: Sequence[_Line], samples: Sequence[tuple[int, Path]]
 ) -> tuple[tuple[str, str], ...]:
     def setting(*keys: str) -> str:
-        found: Any = settings
+        value: Any = settings
         for key in keys:
-            found = found.get(key, "") if isinstance(found, Mapping) else ""
-        return str(found)
+            value = value.get(key, "") if isinstance(value, Mapping) else ""
+        return str(value)
 
     def player(role: str) -> str:
         return (
@@ -248,7 +248,7 @@ def _facts(
         )
 
     shape = f"{setting('rollout', 'problems_per_step')} problems, {setting('rollout', 'n_candidates')} candidates, "
-    found = (
+    facts = (
         ("about", setting("about")),
         ("coder", player("coder")),
         ("tester", player("tester")),
@@ -260,25 +260,25 @@ def _facts(
         ("kept rollouts", f"of {len(samples)} step{'s' * (len(samples) != 1)}"),
         ("seed", setting("run", "seed")),
     )
-    return tuple((name, value) for name, value in found if value)
+    return tuple((name, value) for name, value in facts if value)
 
 
 def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> dict[str, Figure]:
     """Return held-out pass@1 of the first and last evaluation, and means over the first and last steps."""
-    found = {}
+    figures = {}
     evaluated = [line["evaluation"] for line in lines if "coder_pass_at_1" in line.get("evaluation", {})]
     if evaluated:
         before, after = (recorded_estimate(of, "coder_pass_at_1") for of in (evaluated[0], evaluated[-1]))
         has_begun = len(evaluated) > 1
-        found["pass_at_1"] = Figure("pass@1, held-out problems", after, "coder", before if has_begun else None)
+        figures["pass_at_1"] = Figure("pass@1, held-out problems", after, "coder", before if has_begun else None)
     for key, (label, tone) in _TENTHS.items():
         before, after = (steps_interval(line["figures"].get(key, nan) for line in some) for some in _ends(steps))
         if after.n:
-            found[key] = Figure(f"{label}, last steps", after, tone, before if before.n and len(steps) > 1 else None)
+            figures[key] = Figure(f"{label}, last steps", after, tone, before if before.n and len(steps) > 1 else None)
     if steps and "book_size" in steps[-1]["figures"]:
         size = steps[-1]["figures"]["book_size"]
-        found["book_size"] = Figure.plain("cases in the Mistake Book", size, tone=tone_of("cases", 0))
-    return found
+        figures["book_size"] = Figure.plain("cases in the Mistake Book", size, tone=tone_of("cases", 0))
+    return figures
 
 
 def _ends(steps: Sequence[_Line]) -> tuple[Sequence[_Line], Sequence[_Line]]:
@@ -301,7 +301,7 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
     spent = PanelSpec("time", "Where the time goes", "Seconds per step.", _TIMES, (0.0, None)).panel(
         lambda name: _points(steps, "times", name, width, spread=False), "step"
     )
-    known = tuple(each for each in spent.series if any(p.mean > 0 for p in each.points))
+    known = tuple(line for line in spent.series if any(p.mean > 0 for p in line.points))
     if known:
         yield replace(spent, series=known, stacked=True)
 

@@ -30,7 +30,7 @@ _TEXT_SHARE = 0.9  # share of the file for texts; curves and the index need the 
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReportFile:
     """Facts about a written report."""
 
     n_bytes: int
@@ -46,10 +46,10 @@ def run_file(path: Path) -> str:
     Raises:
         BrokenInput: it has two, which one settings file cannot be of.
     """
-    found = [name for name in KINDS if (path / name).is_file()]
-    if len(found) > 1:
-        raise BrokenInput(f"{path}: expected one run, got {' and '.join(found)}: move one into a folder of its own")
-    return "".join(found)
+    names = [name for name in KINDS if (path / name).is_file()]
+    if len(names) > 1:
+        raise BrokenInput(f"{path}: expected one run, got {' and '.join(names)}: move one into a folder of its own")
+    return "".join(names)
 
 
 def read_run(path: Path, name: str) -> RunMaterial:
@@ -80,7 +80,7 @@ def read_run(path: Path, name: str) -> RunMaterial:
         raise BrokenInput(f"{path}: a file of it is nested too deeply") from error
 
 
-def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> Written:
+def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> ReportFile:
     """Write the report atomically.
 
     A report that would be too large leaves out the raw replies first, then episodes, evenly over each run. The page
@@ -102,7 +102,7 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
         archive, notes = archive_within(runs, max(1, archive.n_bytes - over))
         page = page_of(title, runs, panels, data_of(runs, archive, notes))
     write_text(path, page)
-    return Written(len(page.encode()), archive.n_rows, notes)
+    return ReportFile(len(page.encode()), archive.n_rows, notes)
 
 
 def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
@@ -111,13 +111,14 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
     Raises:
         UserError: a file cannot be written.
     """
-    written = []
+    paths = []
     for run, name in zip(runs, file_names([run.name for run in runs]), strict=True):
-        place = folder / name if len(runs) > 1 else folder
-        written += [
-            _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
-        ]
-    return written
+        for panel in run.panels:
+            paths.append((folder / name if len(runs) > 1 else folder) / f"{panel.key}.svg")
+            attributes, _, content = panel_svg(panel, title_id="t").removeprefix("<svg ").partition(">")
+            head = f'<svg xmlns="http://www.w3.org/2000/svg" width="800" {attributes}><title id="t">'
+            write_text(paths[-1], f"{head}{escape(panel.title)}</title><style>{lone_style()}</style>{content}\n")
+    return paths
 
 
 def file_names(names: Iterable[str]) -> list[str]:
@@ -128,13 +129,6 @@ def file_names(names: Iterable[str]) -> list[str]:
         numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
         made.append(next(each for each in numbered if each not in made))
     return made
-
-
-def _picture(svg: str, path: Path, title: str) -> Path:
-    attributes, _, content = svg.removeprefix("<svg ").partition(">")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="800" {attributes}><title id="t">{escape(title)}</title>'
-    write_text(path, f"{head}<style>{lone_style()}</style>{content}\n")
-    return path
 
 
 def archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, tuple[str, ...]]:

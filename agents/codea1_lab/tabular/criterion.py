@@ -15,7 +15,7 @@ from codea1_env.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What a tester can do.
+    """The skill of a tester.
 
     Raises:
         UserError: a probability is outside [0, 1], or an aimed test never has a right answer.

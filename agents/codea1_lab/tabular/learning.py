@@ -28,7 +28,7 @@ from codea1_env.facts.verdicts import ProblemReport, SuiteReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
 from codea1_env.rules.rewards import Reward, RewardPart, alpha_with_book, score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
-from codea1_lab.tabular.credit import Judged, TestPay
+from codea1_lab.tabular.credit import JudgedTest, TestPay
 from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 
 Vector = NDArray[np.float64]
@@ -95,7 +95,7 @@ class System:
     advantages: AdvantageForm = "sum"
     """Form of the advantages of suites."""
     credit: CreditForm = "reply"
-    """What the aim and the care of a test are paid for: both for the suite (`reply`), both for the test (`test`), or
+    """The unit that pays the aim and the care of a test: both for the suite (`reply`), both for the test (`test`), or
     the aim for the kill and the care for being right (`block`)."""
     pay: TestPay | None = None
     """Of single tests, with `credit` by `reply` (their mean is the suite's reward) or `test`; None: suites have the
@@ -296,7 +296,7 @@ class _Training:
         n = self.schedule.n_candidates
         programs = [drawn_program(problem.kinds, p_right, self.world, self.rng) for _ in range(n)]
         groups = self._groups(programs, policy)
-        replayed = self._replayed(problem)
+        replayed = self._replayed_cases(problem)
         if self.system.is_fresh:
             problem.golden = self._golden([3, problem.number, problem.rounds])
         report = ProblemReport(
@@ -318,15 +318,15 @@ class _Training:
         problem.entries = apply_changes(
             problem.entries, changes(report, self.rules.book), self.rules.book, round=problem.rounds
         )
-        found = score_group(report, self.rules)
-        self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
+        scores = score_group(report, self.rules)
+        self._learn_programs(problem, programs, p_right, np.array([score.coder.value for score in scores]))
         trained: list[tuple[_Suite, float | Vector]] = []
         if self.system.tester_learns and self.system.has_tester:
-            rewards = [candidate.testers for candidate in found]
+            rewards = [candidate.testers for candidate in scores]
             if self.system.credit == "reply" and self.system.pay is None:
-                trained = self._trained(groups, rewards)
+                trained = self._credit_suites(groups, rewards)
             else:
-                trained = self._paid(groups, report, programs, policy)
+                trained = self._credit_tests(groups, report, programs, policy)
         return _Round(
             [suite.beats for candidate in report.candidates for suite in candidate.suites],
             [*chain.from_iterable(groups)],
@@ -336,10 +336,10 @@ class _Training:
     def _groups(self, programs: Sequence[Program], policy: _Policy) -> list[list[_Suite]]:
         if not self.system.has_tester:
             return [[] for _ in programs]
-        shown = programs if self.system.sees_program else [None] * len(programs)
+        programs_seen = programs if self.system.sees_program else [None] * len(programs)
         if self.system.shares_suites:
             return [[self._suite(None, policy) for _ in range(self._n_suites)]] * len(programs)
-        return [[self._suite(each, policy) for _ in range(self._n_suites)] for each in shown]
+        return [[self._suite(program, policy) for _ in range(self._n_suites)] for program in programs_seen]
 
     @property
     def _n_suites(self) -> int:
@@ -351,7 +351,8 @@ class _Training:
         reading = world.reading if self.system.sees_program else 0.0
         read = [place for place in rare if rng.random() < reading]
         tests = tuple(self._test(program, read, policy) for _ in range(self.schedule.tests_per_suite))
-        others = tuple(tuple(self._answered(test, policy) for _ in range(self.system.n_answers - 1)) for test in tests)
+        n_others = self.system.n_answers - 1
+        others = tuple(tuple(self._redraw_answer(test, policy) for _ in range(n_others)) for test in tests)
         return _Suite(tests, (bool(read),) * len(tests), others)
 
     def _test(self, program: Program | None, read: Sequence[int], policy: _Policy) -> DrawnTest:
@@ -370,14 +371,14 @@ class _Training:
     def _is_careful(self, policy: _Policy, *, aims: bool) -> bool:
         return self.world.right_careless is None or self.rng.random() < policy.care[aims]
 
-    def _answered(self, test: DrawnTest, policy: _Policy) -> DrawnTest:
+    def _redraw_answer(self, test: DrawnTest, policy: _Policy) -> DrawnTest:
         """Return the test with another answer to its input."""
         aims = test.aim is not None
         is_careful = self._is_careful(policy, aims=aims)
         is_right = bool(self.rng.random() < self.world.right(aims=aims, is_careful=is_careful))
         return replace(test, is_right=is_right, is_careful=is_careful)
 
-    def _replayed(self, problem: _Problem) -> list[ValidCase]:
+    def _replayed_cases(self, problem: _Problem) -> list[ValidCase]:
         book = self.rules.book
         if book.update is BookUpdate.OFF:
             return []
@@ -392,21 +393,21 @@ class _Training:
             self.tables.skill[list(problem.kinds)] += gradient
             self.tables.own[problem.number] += gradient
 
-    def _trained(
+    def _credit_suites(
         self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]]
     ) -> list[tuple[_Suite, float | Vector]]:
         if self.system.shares_suites:
             groups = groups[:1]
 
-        def grouped(number: Callable[[Reward], float]) -> Vector:
+        def by_group(number: Callable[[Reward], float]) -> Vector:
             numbers = np.array([[number(each) for each in group] for group in rewards])
             return numbers.mean(axis=0, keepdims=True) if self.system.shares_suites else numbers
 
-        whole, form = grouped(attrgetter("value")), self.system.advantages
+        whole, form = by_group(attrgetter("value")), self.system.advantages
         if form == "sum":
             advantages = group_advantages(whole).values
         else:
-            advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), grouped), form).values
+            advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), by_group), form).values
         kept = top_variance(whole, min(self.schedule.n_kept, len(groups)))
         return [
             each
@@ -415,11 +416,11 @@ class _Training:
             for each in zip(group, values.tolist(), strict=True)
         ]
 
-    def _paid(
+    def _credit_tests(
         self, groups: Sequence[Sequence[_Suite]], report: ProblemReport, programs: Sequence[Program], policy: _Policy
     ) -> list[tuple[_Suite, float | Vector]]:
         """Return the suites that train where single tests are paid."""
-        ran_by = [report.candidates] if self.system.shares_suites else [(each,) for each in report.candidates]
+        ran_by = [report.candidates] if self.system.shares_suites else [(candidate,) for candidate in report.candidates]
         groups = groups[: len(ran_by)]
         paid = [
             [
@@ -430,14 +431,14 @@ class _Training:
         ]
         if self.system.credit == "reply":
             pays = [[fmean(test.pay for test in suite) for suite in group] for group in paid]
-            return self._trained(
+            return self._credit_suites(
                 groups, [[Reward.of(RewardPart("pay", each, 1.0)) for each in group] for group in pays]
             )
-        found = [group_credit(of_group, self.system.credit) for of_group in paid]
-        kept = largest(np.array([each.spread for each in found]), self.schedule.n_kept)
+        credits_of_groups = [group_credit(of_group, self.system.credit) for of_group in paid]
+        kept = largest(np.array([credit.spread for credit in credits_of_groups]), self.schedule.n_kept)
         return [
             (suite, np.array([*map(_credit_of_sides, suite.tests, suite.others, tests)]))
-            for group, credit, is_kept in zip(groups, found, kept, strict=True)
+            for group, credit, is_kept in zip(groups, credits_of_groups, kept, strict=True)
             if is_kept
             for suite, tests in zip(group, credit.suites, strict=True)
         ]
@@ -446,21 +447,21 @@ class _Training:
         self, suite: _Suite, reports: Sequence[SuiteReport], programs: Sequence[Program], policy: _Policy
     ) -> list[PaidTest]:
         """Return what the tests of a suite are paid for, in their order. A duplicate earns nothing."""
-        found = sorted(paid_tests(reports, self.rules), key=lambda each: each.written.statement)
+        tests = sorted(paid_tests(reports, self.rules), key=lambda each: each.written.statement)
         pay = self.system.pay
         if pay is None:
-            return found
+            return tests
         return [
             paid
             if isnan(paid.right)
-            else replace(paid, pay=pay(self._judged(test, paid, programs, policy), self.rules.reward.alpha))
-            for test, paid in zip(suite.tests, found, strict=True)
+            else replace(paid, pay=pay(self._judge_test(test, paid, programs, policy), self.rules.reward.alpha))
+            for test, paid in zip(suite.tests, tests, strict=True)
         ]
 
-    def _judged(self, test: DrawnTest, paid: PaidTest, programs: Sequence[Program], policy: _Policy) -> Judged:
+    def _judge_test(self, test: DrawnTest, paid: PaidTest, programs: Sequence[Program], policy: _Policy) -> JudgedTest:
         aims = test.aim is not None
         careful, careless = (self.world.right(aims=aims, is_careful=each) for each in (True, False))
-        return Judged(
+        return JudgedTest(
             kill=paid.kill,
             right=paid.right,
             sure=careful if test.is_careful else careless,

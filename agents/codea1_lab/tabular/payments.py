@@ -15,7 +15,7 @@ from typing import Any
 
 from codea1_env.rules.ruleset import CommonKills, CreditRules, RewardRules, preset
 from codea1_lab.experiments.grid import Cell
-from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of
+from codea1_lab.experiments.spread import Difference, Spread, paired_difference, spread_of
 from codea1_lab.tabular.credit import TestPay, baseline_per_input, brier, fixed, learnability, regret
 from codea1_lab.tabular.criterion import alpha_of_first_kill
 from codea1_lab.tabular.learning import Schedule, Step, System, train
@@ -39,7 +39,7 @@ class Payment:
     """Whether validity weighs as much as it does where one failure earns the whole adversity."""
 
 
-def _credited(name: str, **credit: Any) -> Payment:
+def _credit_payment(name: str, **credit: Any) -> Payment:
     return Payment(name, replace(_FIXED, credit=CreditRules(**credit)))
 
 
@@ -49,7 +49,7 @@ def _by_suite_and_test(pay: TestPay) -> tuple[Payment, Payment]:
 
 
 def _first_kill(name: str, **credit: Any) -> Payment:
-    return replace(_credited(name, most_kills=1, **credit), has_alpha_of_first_kill=True)
+    return replace(_credit_payment(name, most_kills=1, **credit), has_alpha_of_first_kill=True)
 
 
 _FIXED = preset("fixed").reward
@@ -58,12 +58,12 @@ PAYMENTS = (
     Payment("fixed", _FIXED),
     Payment("paper", preset("paper").reward),
     Payment("release", preset("release").reward),
-    _credited("gate", gate=0.5),
-    _credited("floor", floor=0.5),
-    _credited("call, gate", wrong_answers=True, gate=0.5),
-    _credited("call, factor", wrong_answers=True, power=1.0),
-    _credited("budget", forgiven=1),
-    _credited("rare kills", common_kills=CommonKills.GROUP),
+    _credit_payment("gate", gate=0.5),
+    _credit_payment("floor", floor=0.5),
+    _credit_payment("call, gate", wrong_answers=True, gate=0.5),
+    _credit_payment("call, factor", wrong_answers=True, power=1.0),
+    _credit_payment("budget", forgiven=1),
+    _credit_payment("rare kills", common_kills=CommonKills.GROUP),
     _first_kill("first kill"),
     Payment("fixed, alpha of first kill", _FIXED, has_alpha_of_first_kill=True),
     _first_kill("first kill, rare kills", common_kills=CommonKills.GROUP),
@@ -75,7 +75,7 @@ PAYMENTS = (
 """Ways to pay suites."""
 
 CREDIT = (
-    *(each for each in PAYMENTS if each.name in ("fixed", "release", "first kill", "conditioned")),
+    *(payment for payment in PAYMENTS if payment.name in ("fixed", "release", "first kill", "conditioned")),
     _by_suite_and_test(fixed)[1],
     *chain.from_iterable(map(_by_suite_and_test, (brier, regret, learnability, baseline_per_input))),
     Payment("block", _FIXED, replace(_PLAIN, credit="block")),
@@ -100,18 +100,18 @@ class Outcome:
     """Figures of one training, shares in [0, 1]."""
 
     right: float
-    """How often programs for held-out problems are right."""
+    """Share of right programs for held-out problems."""
     validity: float
     """Share of tests with a right answer, over the last steps."""
     aims: float
-    """How often the tester aims at a bug that it reads."""
+    """Share of the bugs that the tester reads at which it aims."""
     care: float
-    """How often it answers its aimed tests with care."""
+    """Share of its aimed tests that it answers with care."""
     subtle: float
-    """How often a suite beats a program with one rare bug."""
+    """Share of suites that beat a program with one rare bug."""
 
 
-NAMES = tuple(each.name for each in fields(Outcome))
+NAMES = tuple(field.name for field in fields(Outcome))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +125,13 @@ class Line:
     leads: dict[str, Difference]
     """By figure, over `FIRST`."""
     over_aiming: Difference
-    """How much more often it aims than under `AIMING`."""
+    """Difference of its share of aims to that under `AIMING`."""
 
     @property
     def wins(self) -> bool:
         """Whether the tester is not shown to be less valid or careful, nor to aim less, nor the coder to be worse."""
         compared = (*(self.leads[name] for name in ("validity", "care", "right")), self.over_aiming)
-        return all(each.mean + each.half_width >= 0 for each in compared)
+        return all(difference.mean + difference.half_width >= 0 for difference in compared)
 
 
 def compare(
@@ -155,30 +155,30 @@ def compare(
     """
     lines: list[Line] = []
     for alpha in alphas:
-        found: dict[str, dict[Cell, Outcome]] = {}
+        outcomes: dict[str, dict[Cell, Outcome]] = {}
         for payment in payments:
             for number, world in enumerate(worlds):
                 for seed in range(n_seeds):
                     regime = Regime(world, schedule or Schedule(), alpha)
-                    found.setdefault(payment.name, {})[Cell(payment.name, number, seed)] = _outcome(
+                    outcomes.setdefault(payment.name, {})[Cell(payment.name, number, seed)] = _outcome(
                         payment, regime, seed
                     )
                     progress()
-        lines += [_line(name, alpha, found) for name in found]
+        lines += [_line(name, alpha, outcomes) for name in outcomes]
     return lines
 
 
-def _line(name: str, alpha: float, found: dict[str, dict[Cell, Outcome]]) -> Line:
+def _line(name: str, alpha: float, outcomes: dict[str, dict[Cell, Outcome]]) -> Line:
     columns = {
         payment: {figure: {cell: getattr(each, figure) for cell, each in cells.items()} for figure in NAMES}
-        for payment, cells in found.items()
+        for payment, cells in outcomes.items()
     }
     return Line(
         name,
         alpha,
         {figure: spread_of(columns[name][figure]) for figure in NAMES},
-        {figure: paired(columns[name][figure], columns[FIRST][figure]) for figure in NAMES},
-        paired(columns[name]["aims"], columns[AIMING]["aims"]),
+        {figure: paired_difference(columns[name][figure], columns[FIRST][figure]) for figure in NAMES},
+        paired_difference(columns[name]["aims"], columns[AIMING]["aims"]),
     )
 
 

@@ -9,7 +9,7 @@ from math import inf
 
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_lab.experiments.grid import Cell
-from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of
+from codea1_lab.experiments.spread import Difference, Spread, paired_difference, spread_of
 from codea1_lab.tabular.learning import SYSTEMS, Schedule, Step, System, train
 from codea1_lab.tabular.world import World
 
@@ -150,7 +150,7 @@ class Row:
     leads: dict[str, Difference]
     """By other system, the accuracy of `FIRST` minus its."""
     aims: Spread
-    """How often the tester of `FIRST` aims at a bug that it reads, after training."""
+    """Share of the bugs that the tester of `FIRST` reads at which it aims, after training."""
 
 
 def table(
@@ -184,6 +184,6 @@ def _row(regime: Regime, n_seeds: int, systems: Sequence[System], progress: Call
     return Row(
         regime,
         spread_of(accuracy[FIRST]),
-        {name: paired(accuracy[FIRST], cells) for name, cells in accuracy.items() if name != FIRST},
+        {name: paired_difference(accuracy[FIRST], cells) for name, cells in accuracy.items() if name != FIRST},
         spread_of({cell: step.aims_if_read for cell, step in last[FIRST].items()}),
     )

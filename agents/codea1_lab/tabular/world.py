@@ -28,7 +28,7 @@ _INPUTS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What problems and testers are like."""
+    """The nature of problems and testers."""
 
     n_places: int = 4
     n_kinds: int = 24
@@ -148,15 +148,15 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     rejections: list[Rejection] = []
     for line, test in enumerate(tests, 1):
         expression, place = test.expression, Span(line, line + 1)
-        written = Written(place, (place,), (place,))
+        statement = Written(place, (place,), (place,))
         if expression in cases:
-            rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line, written=written))
+            rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line, written=statement))
             continue
         if not test.is_right:
-            rejections.append(Rejection(RejectionReason.WRONG_PREDICTION, expression, line, written=written))
+            rejections.append(Rejection(RejectionReason.WRONG_PREDICTION, expression, line, written=statement))
             if drops_wrong:
                 continue
-        case = TestCase(expression, "0", direct=True, line=line, written=written)
+        case = TestCase(expression, "0", direct=True, line=line, written=statement)
         cases[expression] = ValidCase(case, _VALUE, test.is_right)
     suite = ValidSuite(tuple(cases.values()), tuple(rejections), len(rejections), 0.0)
     return SuiteReport(suite, tuple(case_report(case, program, world) for case in suite.cases))

@@ -24,15 +24,15 @@ from codea1_agents.play.person import (
     DUEL_TASK,
     MOST_POINTS,
     PersonGame,
+    describe_finding,
     ending,
-    explained,
-    found,
-    missed,
+    explain_tests,
+    missed_tests,
     remarks,
     sentence,
 )
 from codea1_agents.scripted.duels import N_DUELS, TOPICS, duel
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import Role
@@ -43,7 +43,7 @@ from codea1_env.records.faults import first_fault
 from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.service.admission import Admission, Refused
-from codea1_lab.report.page import compared
+from codea1_lab.report.page import comparable_programs
 from codea1_lab.web.app import Part
 from codea1_lab.web.visitors import Visitors, cookie_name, new_cookie
 
@@ -120,7 +120,7 @@ class _Try(BaseModel):
 
 @dataclass(slots=True)
 class Table:
-    """What the server keeps of a visitor."""
+    """The state of a visitor that the server keeps."""
 
     game: PersonGame | None = None
     about: dict[str, Any] = field(default_factory=dict)
@@ -130,14 +130,14 @@ class Table:
     won: set[int] = field(default_factory=set)
     """Numbers of duels."""
 
-    def shown(self) -> dict[str, Any] | None:
+    def to_document(self) -> dict[str, Any] | None:
         """Return what the visitor sees of the game; None without one."""
         if (game := self.game) is None:
             return None
-        shown = {name: getattr(game, name) for name in ("role", "program", "points", "is_over")}
+        of_game = {name: getattr(game, name) for name in ("role", "program", "points", "is_over")}
         of_problem = {name: getattr(game.problem, name) for name in ("statement", "examples", "imports")}
         notes = {"notes": test_notes(game.problem), "draft": game.draft(), "most": MOST_POINTS}
-        return self.about | shown | of_problem | notes | {"total": self.total, "won": sorted(self.won)}
+        return self.about | of_game | of_problem | notes | {"total": self.total, "won": sorted(self.won)}
 
 
 @dataclass
@@ -166,50 +166,50 @@ class Play:
         return Part("play", ("play.js",), router)
 
     async def _current(self, request: Request) -> JSONResponse:
-        visitor = self._visitors.known(request.cookies.get(_cookie(request), ""))
+        visitor = self._visitors.find(request.cookies.get(_cookie(request), ""))
         choices = {
             "duels": TOPICS,
-            "coders": [each.name for each in self.coders],
-            "testers": [each.name for each in self.testers],
+            "coders": [coder.name for coder in self.coders],
+            "testers": [tester.name for tester in self.testers],
             "problems": [problem.id for problem in self.problems[:_MOST_LISTED]],
         }
-        return JSONResponse({"choices": choices, "game": visitor and visitor.state.shown()})
+        return JSONResponse({"choices": choices, "game": visitor and visitor.state.to_document()})
 
     async def _begin(self, request: Request) -> JSONResponse:
         start = _read(_Start, await request.body())
         visitor, key = self._visitors.enter(request.cookies.get(_cookie(request), ""))
 
-        def begun() -> dict[str, Any] | None:
+        def begin() -> dict[str, Any] | None:
             game, about = self._new_game(start)
             game.turn()
             if start.role == "tester" and game.killer is None:
                 about["task"] += f" {DOUBT}"
             visitor.state = replace(visitor.state, game=game, about=about)
-            return visitor.state.shown()
+            return visitor.state.to_document()
 
         headers = {"set-cookie": new_cookie(_cookie(request), key)} if key else None
-        return JSONResponse({"game": await self._visitors.run(visitor, begun)}, headers=headers)
+        return JSONResponse({"game": await self._visitors.run(visitor, begin)}, headers=headers)
 
     async def _try(self, request: Request) -> JSONResponse:
         tried = _read(_Try, await request.body())
-        visitor = self._visitors.known(request.cookies.get(_cookie(request), ""))
+        visitor = self._visitors.find(request.cookies.get(_cookie(request), ""))
         if visitor is None or (game := visitor.state.game) is None:
             raise Refused(HTTPStatus.CONFLICT, "you have no game here: begin one")
-        text, table = fenced(tried.text) if game.role == "coder" else tried.text, visitor.state
+        text, table = fenced_reply(tried.text) if game.role == "coder" else tried.text, visitor.state
 
-        def judged() -> dict[str, Any]:
-            told = told_of(game, game.submit(text))
+        def judge_try() -> dict[str, Any]:
+            description = describe_try(game, game.submit(text))
             table.total += game.points if game.is_over else 0
             table.won |= {table.about["duel"]} - {0} if game.has_won else set()
-            return {"game": table.shown(), "try": told}
+            return {"game": table.to_document(), "try": description}
 
-        return JSONResponse(await self._visitors.run(visitor, judged))
+        return JSONResponse(await self._visitors.run(visitor, judge_try))
 
     def _new_game(self, start: _Start) -> tuple[PersonGame, dict[str, Any]]:
         settings: dict[str, Any] = {"sandbox": self.sandbox, "limits": LIMITS}
         if start.duel:
             chosen = duel(start.duel)
-            program = fenced(chosen.program)
+            program = fenced_reply(chosen.program)
             game = PersonGame(chosen.problem, "tester", lambda _: program, hints=chosen.hints, **settings)
             return game, {"title": f"Duel {start.duel}: {chosen.problem.id}", "task": DUEL_TASK, "duel": start.duel}
         others, number = self.testers if start.role == "coder" else self.coders, next(self._numbers)
@@ -221,17 +221,17 @@ class Play:
         return game, {"title": f"{problem.id}, against {other.name}", "task": _TASKS[start.role], "duel": 0}
 
 
-def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
+def describe_try(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     """Return what a try has shown, in sentences."""
     (report,) = judged.report.candidates
-    program, solution = compared(game.problem, report.candidate.program, game.problem.solution)
+    program, solution = comparable_programs(game.problem, report.candidate.program, game.problem.solution)
     return {
         "has_won": game.has_won,
-        "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
+        "summary": ending(game, judged) if game.is_over else sentence(describe_finding(game, judged)),
         "lines": remarks(game, judged),
-        "tests": [asdict(each) for each in explained(game, judged)],
+        "tests": [asdict(test) for test in explain_tests(game, judged)],
         "hint": game.hint() if game.role == "tester" and not game.is_over else "",
-        "missed": [asdict(each) for each in missed(game)],
+        "missed": [asdict(test) for test in missed_tests(game)],
         "solution": solution if game.is_over else "",
         "program": program,
     }

@@ -1,4 +1,4 @@
-"""Who may do what on the page: the `Door` checks every request, `Visitors` keeps them apart and gives turns."""
+"""The rights of visitors on the page: the `Door` checks every request, `Visitors` keeps them apart and gives turns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POLICY = (
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _NEW_S = 2.0
-"""How long the first work of a visitor is taken to be: like an endless loop, so that who is known to be quick is served
+"""The assumed length of a visitor's first work: like an endless loop, so that who is known to be quick is served
 before any number of new cookies."""
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -77,8 +77,8 @@ class Door(Guard):
                 message = {**message, "headers": [*message["headers"], *_HEADERS]}
             await send(message)
 
-        name, _, given = scope["query_string"].partition(b"=")
-        digests = (_digest(given), _digest(unquote_to_bytes(given)))  # how long their comparison takes tells nothing
+        name, _, token = scope["query_string"].partition(b"=")
+        digests = (_digest(token), _digest(unquote_to_bytes(token)))  # how long their comparison takes tells nothing
         if self._key is not None and self._key in digests and name == b"token" and scope["path"] == "/":
             host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
             cookie = new_cookie(cookie_name("token", host), self._key)
@@ -100,8 +100,8 @@ class Door(Guard):
             super()._check_sender(scope, headers)
             return
         host, cookies = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"cookie"))
-        given = cookie_parser(cookies).get(cookie_name("token", host), "")
-        if not hmac.compare_digest(given.encode(), self._key.encode()):
+        token = cookie_parser(cookies).get(cookie_name("token", host), "")
+        if not hmac.compare_digest(token.encode(), self._key.encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: open the address with ?token=TOKEN once")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
@@ -119,9 +119,9 @@ class Visitor(Generic[_S]):
 
     state: _S
     due: float = 0.0
-    """When its next work may begin, by the clock of `Visitors`."""
+    """The time at which its next work may begin, by the clock of `Visitors`."""
     expected_s: float = _NEW_S
-    """How long its next work is taken to be."""
+    """The assumed length of its next work."""
     is_busy: bool = False
 
 
@@ -149,7 +149,7 @@ class Visitors(Generic[_S]):
     _now: float = field(default=0.0, init=False)
     """Seconds of work that each visitor would have had so far if all had had the same."""
 
-    def known(self, key: str) -> Visitor[_S] | None:
+    def find(self, key: str) -> Visitor[_S] | None:
         """Return the visitor of a cookie; None: there is none."""
         if key in self._known:
             self._known.move_to_end(key)
@@ -157,9 +157,9 @@ class Visitors(Generic[_S]):
 
     def enter(self, key: str) -> tuple[Visitor[_S], str]:
         """Return the visitor of a cookie, and the cookie to set: empty for a known visitor."""
-        found = self.known(key)
-        if found is not None:
-            return found, ""
+        visitor = self.find(key)
+        if visitor is not None:
+            return visitor, ""
         while len(self._known) >= self.most:
             self._known.popitem(last=False)
         key = secrets.token_urlsafe(16)

@@ -58,21 +58,22 @@ def watch_part(folder: Path) -> Part:
     """Return the part for the runs of a folder. Its routes are plain functions, so each runs in a thread."""
     runs, router = _Runs(folder), APIRouter(prefix="/watch")
 
-    def listed() -> Response:
-        return Response(json.dumps({"runs": runs.listed()}), media_type="application/json")  # ASCII, whatever is in it
+    def list_runs() -> Response:
+        text = json.dumps({"runs": runs.list_runs()})  # ASCII, whatever is in it
+        return Response(text, media_type="application/json")
 
     def report(names: _Names) -> Response:
         try:
-            return Response(runs.of(names, lambda made: made.page), media_type="text/html")
+            return Response(runs.of(names, lambda page: page.page), media_type="text/html")
         except CodeA1Error as error:
             status = error.status_code if isinstance(error, Refused) else HTTPStatus.UNPROCESSABLE_ENTITY
             return Response(page_of_error(", ".join(names), str(error)), status, media_type="text/html")
 
     def data(names: _Names, part: str) -> Response:
-        found = runs.of(names, lambda made: made.data)
-        return Response(found.get(part, ""), HTTPStatus.OK if part in found else HTTPStatus.NOT_FOUND)
+        data = runs.of(names, lambda page: page.data)
+        return Response(data.get(part, ""), HTTPStatus.OK if part in data else HTTPStatus.NOT_FOUND)
 
-    router.get("/runs")(listed)
+    router.get("/runs")(list_runs)
     router.get("/report")(report)
     router.get("/data")(data)
     router.get("/report.css")(lambda: Response(style(), media_type="text/css"))
@@ -80,7 +81,7 @@ def watch_part(folder: Path) -> Part:
     return Part("watch", ("watch.js",), router)
 
 
-class _Made:
+class _ReportPage:
     """A page on some runs as their files were, and the data that its script asks for."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
@@ -98,9 +99,9 @@ class _Made:
     def data(self) -> dict[str, str]:
         """Packed, by part."""
         begun = time.thread_time()
-        found = data_of(self._runs, *archive_within(self._runs, MAX_BYTES))
+        data = data_of(self._runs, *archive_within(self._runs, MAX_BYTES))
         self.good_until = _good_until(begun)
-        return found
+        return data
 
 
 class _Runs:
@@ -108,14 +109,14 @@ class _Runs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._made: dict[tuple[str, ...], _Made] = {}
+        self._made: dict[tuple[str, ...], _ReportPage] = {}
         self._lock = threading.Lock()
 
-    def listed(self) -> list[dict[str, Any]]:
+    def list_runs(self) -> list[dict[str, Any]]:
         """Return each run with its state, the last to be written first."""
         return sorted((_state(self._folder / name, name) for name in self._names()), key=itemgetter("age_s", "name"))
 
-    def of(self, names: Sequence[str], show: Callable[[_Made], _T]) -> _T:
+    def of(self, names: Sequence[str], show: Callable[[_ReportPage], _T]) -> _T:
         """Return what `show` finds on the page on some runs; readers of one page wait for the first of them.
 
         Raises:
@@ -125,13 +126,13 @@ class _Runs:
         if unknown := set(names).difference(self._names()):
             raise Refused(HTTPStatus.NOT_FOUND, f"no run {harmless(min(unknown))!r} in this folder")
         with self._lock:
-            made, key = self._made.pop(tuple(names), None), tuple(names)
-            if made is None or (time.monotonic() >= made.good_until and made.stamp != _stamp(self._folder, names)):
-                made = _Made(self._folder, names)
-            self._made[key] = made
+            page, key = self._made.pop(tuple(names), None), tuple(names)
+            if page is None or (time.monotonic() >= page.good_until and page.stamp != _stamp(self._folder, names)):
+                page = _ReportPage(self._folder, names)
+            self._made[key] = page
             while len(self._made) > _MOST_KEPT:
                 self._made.pop(next(iter(self._made)))
-            return show(made)
+            return show(page)
 
     def _names(self) -> Iterator[str]:
         for place, inner, _ in os.walk(self._folder):
@@ -148,21 +149,21 @@ def _good_until(begun: float) -> float:
 
 def _stamp(folder: Path, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return what changes when a file of some runs does."""
-    found = []
+    stamps = []
     for place in (folder / name / file for name in names for file in _FILES):
         with suppress(OSError):  # it need not exist, and may be removed
-            found.append((place.stat().st_size, place.stat().st_mtime_ns))
-    return found
+            stamps.append((place.stat().st_size, place.stat().st_mtime_ns))
+    return stamps
 
 
 def _state(path: Path, name: str) -> dict[str, Any]:
     """Return what the list shows of a run: what its last line says, and whether it goes on. Files may hold anything."""
-    found: dict[str, Any] = {"name": name, "kind": "", "age_s": 0.0, "alarms": []}
+    state: dict[str, Any] = {"name": name, "kind": "", "age_s": 0.0, "alarms": []}
     try:
         file = path / run_file(path)
-        kind = found["kind"] = KINDS.get(file.name, "")
+        kind = state["kind"] = KINDS.get(file.name, "")
         name.encode()  # no address has other names
-        found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
+        state["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
         if not (path / "config.toml").is_file():  # a pipe would never be read
             raise BrokenInput("config.toml is missing")
         settings, line = read_file(path / "config.toml"), last_line(file)
@@ -179,10 +180,10 @@ def _state(path: Path, name: str) -> dict[str, Any]:
                 means = read_json("metrics.json", read_file(whole))["summary"]
                 found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
             elif record:
-                wanted = config.rules.tests_per_suite
-                found["figures"] = {key: MEASURES[key](record.rounds[-1], wanted) for key in _FIGURES}
+                n_tests = config.rules.tests_per_suite
+                state["figures"] = {key: MEASURES[key](record.rounds[-1], n_tests) for key in _FIGURES}
     except (CodeA1Error, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        return {**found, "state": "unreadable", "alarms": [f"cannot be read: {str(error)[:_LONGEST]}"]}
-    is_done = found["step"] >= found["of"]
-    found["state"] = "complete" if is_done else _GOING if found["age_s"] < _GOING_S else "stopped"
-    return found
+        return {**state, "state": "unreadable", "alarms": [f"cannot be read: {str(error)[:_LONGEST]}"]}
+    is_done = state["step"] >= state["of"]
+    state["state"] = "complete" if is_done else _GOING if state["age_s"] < _GOING_S else "stopped"
+    return state

@@ -72,29 +72,29 @@ def changed_answers(
     in_order = list(known.values())
     numbers = dict(zip(known, range(len(known)), strict=True))
 
-    def recorded(position: int) -> Any:
+    def copy_of_record(position: int) -> Any:
         return decode(in_order[position % len(in_order)].answer)
 
-    def answered(arguments: bytes) -> tuple[Any, bytes]:
+    def answer_to(arguments: bytes) -> tuple[Any, bytes]:
         position = numbers.setdefault(arguments, len(numbers))
         call = known.get(arguments) or in_order[position % len(in_order)]._replace(arguments=arguments, after=b"")
         if number < len(_CHANGES):
             given = decode(arguments)
             args, kwargs = ((), {}) if type(given) is str else given
-            context = _CallContext(decode(call.answer), position, [*args, *kwargs.values()], recorded)
+            context = _CallContext(decode(call.answer), position, [*args, *kwargs.values()], copy_of_record)
             return _CHANGES[number](context), call.after
         change = _OF_ARGUMENTS[number - len(_CHANGES)]
         return decode(call.answer), encode(change(decode(arguments), decode(call.after or arguments)))
 
     def is_changed(call: Recorded) -> bool:
-        value, after = answered(call.arguments)
+        value, after = answer_to(call.arguments)
         return encode(value) != call.answer or (after or call.arguments) != (call.after or call.arguments)
 
     if not any(is_changed(call) for call in in_order):
         raise NoChange
 
     def entry_point(given: Any) -> Answered:
-        value, after = answered(encode(given))
+        value, after = answer_to(encode(given))
         return Answered(iter(value) if in_order[0].is_iterator and type(value) is list else value, after)
 
     return entry_point
@@ -183,23 +183,23 @@ def _zero(value: Any, number: int) -> Any:
 def _in_leaves(change: _Change) -> _Change:
     """Return a change that applies `change` to a value, or to everything inside a container."""
 
-    def changed(value: Any, number: int) -> Any:
+    def change_leaves(value: Any, number: int) -> Any:
         if isinstance(value, dict):
-            return {key: changed(item, number) for key, item in value.items()}
+            return {key: change_leaves(item, number) for key, item in value.items()}
         if isinstance(value, _ITEMS):
-            return type(value)([changed(item, number) for item in value])
+            return type(value)([change_leaves(item, number) for item in value])
         if hasattr(value, "__dataclass_fields__"):
-            return type(value)(*[changed(getattr(value, field), number) for field in value.__dataclass_fields__])
+            return type(value)(*[change_leaves(getattr(value, field), number) for field in value.__dataclass_fields__])
         return change(value, number)
 
-    return changed
+    return change_leaves
 
 
 def _empty(value: Any, number: int) -> Any:
     return None if value is None else type(value)()
 
 
-def _reversed(value: Any, number: int) -> Any:
+def _reverse(value: Any, number: int) -> Any:
     if isinstance(value, dict):
         return dict(reversed(value.items()))
     if _is_text(value):
@@ -241,7 +241,7 @@ def _with_odd_items(value: Any, number: int) -> Any:
     return type(value)([*value, *_ODD_ITEMS, number]) if isinstance(value, _ITEMS) else -1
 
 
-def _doubled(value: Any, number: int) -> Any:
+def _double(value: Any, number: int) -> Any:
     if _is_number(value) or isinstance(value, bool):
         return value + value + 1
     if isinstance(value, _IN_ORDER):
@@ -276,12 +276,12 @@ def _keys_changed(value: Any, number: int) -> Any:
 def _in_items(change: _Change) -> _Change:
     """Return a change that applies `change` to each item of a container as a whole; an empty one gets one item."""
 
-    def changed(value: Any, number: int) -> Any:
+    def change_items(value: Any, number: int) -> Any:
         if isinstance(value, dict):
             return {key: change(item, number) for key, item in (value or {"Z": ""}).items()}
         return type(value)([change(item, number) for item in value or [""]]) if isinstance(value, _IN_ORDER) else value
 
-    return changed
+    return change_items
 
 
 def _of_answer(change: _Change) -> Callable[[_CallContext], Any]:
@@ -300,7 +300,7 @@ _CHANGES: tuple[Callable[[_CallContext], Any], ...] = (
     lambda context: context.number % 2 == 0,
     lambda context: ("", 7, None)[context.number % 3],
     # The same type.
-    *map(_of_answer, (_empty, _reversed, _shorter, _with_front, _with_back, _with_odd_items, _doubled)),
+    *map(_of_answer, (_empty, _reverse, _shorter, _with_front, _with_back, _with_odd_items, _double)),
     *map(_of_answer, (_in_leaves(_zero), _in_leaves(_less), _in_leaves(_half), _first_changed, _keys_changed)),
     *map(_of_answer, (_in_items(_empty), _in_items(_none))),
     # Another call's answer, or an argument.
@@ -320,19 +320,19 @@ _MUTABLE = frozenset({list, dict, set, bytearray, collections.deque})
 
 
 def _each(change: _Change) -> Callable[[Arguments, Arguments], Arguments]:
-    def changed(before: Arguments, after: Arguments) -> Arguments:
+    def change_arguments(before: Arguments, after: Arguments) -> Arguments:
         args, kwargs = after
         return tuple(each(value) for value in args), {name: each(value) for name, value in kwargs.items()}
 
     def each(value: Any) -> Any:
         return change(value, 0) if type(value) in _MUTABLE else value
 
-    return changed
+    return change_arguments
 
 
 _OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
     lambda before, after: before,
-    *map(_each, (_empty, _reversed, _with_back, _in_leaves(_more))),
+    *map(_each, (_empty, _reverse, _with_back, _in_leaves(_more))),
     _each(_with_odd_items),
 )
 

@@ -70,7 +70,7 @@ def _become_zygote(sources: str, request: Any, control: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     user, options, allowed = request["user"], request["options"], request["environment"]
-    packages = _found(options["packages"])
+    packages = _find_packages(options["packages"])
     preload = [name for name in options["preload"] if name in packages or name not in options["packages"]]
     options.update(root=sources, control=control, parent=1, packages=packages, preload=preload)
     os.set_inheritable(control, True)
@@ -104,18 +104,18 @@ def _reap(connection: socket.socket) -> None:
             connection.send(str(_NUMBER_BY_PID.pop(pid)).encode())
 
 
-def _found(packages: Any) -> Any:
+def _find_packages(packages: Any) -> Any:
     """Return the allowed packages that this image contains: name to folder in the image."""
     import sysconfig  # noqa: PLC0415  -- only after the version has been checked
 
     own = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), "/usr/lib/python3/dist-packages"]
-    found = {}
+    packages_here = {}
     for name, outside in packages.items():
         for folder in (outside, *own):
             path = os.path.join(folder, name)
-            if name not in found and (os.path.isdir(path) or os.path.exists(path + ".py")):
-                found[name] = folder
-    return found
+            if name not in packages_here and (os.path.isdir(path) or os.path.exists(path + ".py")):
+                packages_here[name] = folder
+    return packages_here
 
 
 if __name__ == "__main__":

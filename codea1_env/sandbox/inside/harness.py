@@ -54,7 +54,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     namespace = vars(module)
     namespace.update(names)
     if "pytest" in job["source"] or any("pytest" in line for _, _, imports in job["calls"] for line in imports):
-        sys.modules["pytest"] = _loaded("pytest", _PYTEST)
+        sys.modules["pytest"] = _load_module("pytest", _PYTEST)
     scope_of = (lambda: dict(namespace)) if job["trusted"] else (lambda: {**namespace, **names})
     try:
         exec(compile(job["source"], "<harness>", "exec", dont_inherit=True), namespace)
@@ -65,7 +65,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     for number, expression, imports in job["calls"]:
         stand_in.start_call()
         try:
-            value = _evaluated(expression, imports, scope_of())
+            value = _evaluate(expression, imports, scope_of())
             stand_in.raise_swallowed(may_be_caught=_HANDLER_KEYWORD in job["source"])
             stand_in.leave_answers()
             channel.send_value(number, value, job["value_bytes"])
@@ -75,7 +75,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         value = None
 
 
-def _evaluated(expression: str, imports: list[str], scope: dict[str, Any]) -> Any:
+def _evaluate(expression: str, imports: list[str], scope: dict[str, Any]) -> Any:
     for statement in imports:
         exec(compile(statement, "<imports>", "exec", dont_inherit=True), scope)
     return eval(compile(expression, "<call>", "eval", dont_inherit=True), scope)
@@ -123,7 +123,7 @@ class OpaqueResult:
             self.__refuse(self.__description)
         return self.__stated.truth == Truth.TRUE
 
-    def _used(self, number: int) -> Any:
+    def _refuse_operation(self, number: int) -> Any:
         """Refuse a special method, by its position in `OPERATIONS`, unless the class lacks it."""
         if self.__stated.operations >> number & 1:
             self.__refuse(self.__description)
@@ -134,7 +134,7 @@ class OpaqueResult:
 
 def _operation(number: int) -> Callable[..., Any]:
     def use(self: OpaqueResult, *_: Any, **__: Any) -> Any:
-        return self._used(number)
+        return self._refuse_operation(number)
 
     return use
 
@@ -167,10 +167,10 @@ class IterableResult(OpaqueResult):
         return self.__yielding() if self.__stated.can_repeat else self
 
     def __next__(self) -> Any:
-        return self._used(_NEXT) if self.__stated.can_repeat else next(self.__iterator)
+        return self._refuse_operation(_NEXT) if self.__stated.can_repeat else next(self.__iterator)
 
     def __len__(self) -> int:
-        return int(self._used(_LEN)) if self.__stated.length < 0 else self.__stated.length
+        return int(self._refuse_operation(_LEN)) if self.__stated.length < 0 else self.__stated.length
 
     def __contains__(self, item: object) -> bool:
         return any(item is each or item == each for each in self)
@@ -343,14 +343,14 @@ class _Named:
         return type(self._name, (), {self._method: staticmethod(function)}) if self._method else function
 
 
-def _loaded(name: str, code: bytes) -> Any:
+def _load_module(name: str, code: bytes) -> Any:
     """Return a module of this folder."""
     module = ModuleType(name)
     exec(marshal.loads(code), vars(module))
     return module
 
 
-def _changed(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     return encode(value, max_bytes=_MAX_CHANGED_BYTES)
 
 
@@ -367,21 +367,21 @@ def _text_of(words: Any) -> str:
 
 
 def _encoded_words(value: Any) -> bytes:
-    return _changed(value if type(value) is tuple else _text_of(value))
+    return _encode(value if type(value) is tuple else _text_of(value))
 
 
 class _Records:
     """Replaces the entry point if answers are recorded; a call selects one record and one change of it."""
 
     def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], named: _Named, are_words: bool) -> None:
-        self._changes = _loaded("changes", _CHANGES)
+        self._changes = _load_module("changes", _CHANGES)
         self._are_words = are_words
         self._records = [[self._changes.Recorded(*call) for call in record] for record in records]
         self._named = named
 
     def changed(self, record: int, change: int) -> Any:
         """Return the entry point that returns the changed answers of a record; see `changed_answers`."""
-        codec = (_decoded_words, _encoded_words) if self._are_words else (decode, _changed)
+        codec = (_decoded_words, _encoded_words) if self._are_words else (decode, _encode)
         answered = self._changes.changed_answers(self._records[record], change, *codec)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -488,12 +488,12 @@ class _Keeper:
             pairs: what was at a place of the container, and the copy that is there now.
             objects: all that were in the container.
         """
-        copies = [(id(here), _changed(here), _changed(value)) for here, value in pairs if type(value) in _CONTAINERS]
+        copies = [(id(here), _encode(here), _encode(value)) for here, value in pairs if type(value) in _CONTAINERS]
         self._fixed = {place for place, before, data in copies if before == data}
-        wanted = {data for _, before, data in copies if before != data}
+        changed = {data for _, before, data in copies if before != data}
         self._moved: dict[bytes, list[Any]] = {}
         for each in objects:
-            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _changed(each)) in wanted:
+            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _encode(each)) in changed:
                 self._moved.setdefault(data, []).append(each)
         self._fixed |= {id(each) for moved in self._moved.values() for each in moved}
 
@@ -501,8 +501,8 @@ class _Keeper:
         """Return the object of which `value` is a copy: the object at its place, or one that moved there, if any."""
         if type(value) not in _CONTAINERS:
             return value
-        encoded = _changed(value)
-        if type(here) is type(value) and _changed(here) == encoded:
+        encoded = _encode(value)
+        if type(here) is type(value) and _encode(here) == encoded:
             return here
         if self._moved.get(encoded):
             return self._moved[encoded].pop()
@@ -510,4 +510,4 @@ class _Keeper:
             return value
         self._fixed.add(id(here))
         _update(here, value)
-        return here if type(here) is not tuple or _changed(here) == encoded else value
+        return here if type(here) is not tuple or _encode(here) == encoded else value

@@ -33,7 +33,7 @@ def is_supported() -> bool:
     return sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32
 
 
-def _checked(result: int, what: str) -> int:
+def _check(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise KernelRefuses(number, f"{what}: {os.strerror(number)}")
@@ -48,7 +48,7 @@ def syscall(number: int, *arguments: object, what: str) -> int:
     """
     assert _libc is not None
     wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
-    return _checked(_libc.syscall(ctypes.c_long(number), *wide), what)
+    return _check(_libc.syscall(ctypes.c_long(number), *wide), what)
 
 
 def quick(name: str) -> Callable[..., int]:
@@ -68,7 +68,7 @@ def prctl(option: int, *arguments: int) -> int:
         KernelRefuses: it fails.
     """
     assert _libc is not None
-    return _checked(_libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]), f"prctl {option}")
+    return _check(_libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]), f"prctl {option}")
 
 
 def die_with_parent() -> None:
@@ -107,7 +107,7 @@ def drop_capabilities(kept: int | None = None) -> None:
     low = 0 if kept is None else 1 << kept
     header = (ctypes.c_uint32 * 2)(0x2008_0522, 0)
     data = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)  # effective, permitted, inheritable; twice 32 bits
-    _checked(_libc.capset(header, data), "capset")
+    _check(_libc.capset(header, data), "capset")
 
 
 def unshare(flags: int) -> None:
@@ -117,7 +117,7 @@ def unshare(flags: int) -> None:
         KernelRefuses: not allowed here.
     """
     assert _libc is not None
-    _checked(_libc.unshare(flags), "unshare")
+    _check(_libc.unshare(flags), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int = 0, data: str | None = None) -> None:
@@ -129,7 +129,7 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, data: str 
     assert _libc is not None
     texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     result = _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3])
-    _checked(result, f"mount {target}")
+    _check(result, f"mount {target}")
 
 
 def make_mounts_private() -> None:
@@ -159,4 +159,4 @@ def remount_read_only(target: str, *, is_bind: bool = True, is_device: bool = Fa
 def unmount_lazily(target: str) -> None:
     """Detach a mount from the tree."""
     assert _libc is not None
-    _checked(_libc.umount2(os.fsencode(target), _MNT_DETACH), f"umount {target}")
+    _check(_libc.umount2(os.fsencode(target), _MNT_DETACH), f"umount {target}")

@@ -65,17 +65,17 @@ def _stdlib() -> str:
 
 def _library_folders() -> set[str]:
     """Return the folders of the libraries that are loaded now, and those in which the loader looks for more."""
-    found = {"/lib64", "/usr/lib64"}
+    folders = {"/lib64", "/usr/lib64"}
     multiarch = getattr(sys.implementation, "_multiarch", "")  # such as x86_64-linux-gnu
     if multiarch:
-        found |= {f"/lib/{multiarch}", f"/usr/lib/{multiarch}"}
+        folders |= {f"/lib/{multiarch}", f"/usr/lib/{multiarch}"}
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
             path = line.rstrip("\n").partition("/")[2]
             name = os.path.basename(path)
             if ".so" in name and not any(part in path for part in (*_HIDDEN_NAMES, " (deleted)", "lib-dynload")):
-                found.add(os.path.dirname("/" + path))
-    return found
+                folders.add(os.path.dirname("/" + path))
+    return folders
 
 
 def _parts(name: str, folder: str) -> list[str]:

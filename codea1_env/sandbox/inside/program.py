@@ -82,18 +82,18 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     answer, value = None, None
     until = process_time() + job["items_s"]
     try:
-        given = decode(encoded)
-        if type(given) is str:
-            value = _eval(_compile(given, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
+        arguments = decode(encoded)
+        if type(arguments) is str:
+            value = _eval(_compile(arguments, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
         else:
-            args, kwargs = given
+            args, kwargs = arguments
             # A method is called on a new instance each time.
             value = (_getattr(entry(), job["method"]) if job["method"] else entry)(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         answer = as_error_answer(error)
     after = encoded
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
-        after = _encoded(args, kwargs, max_bytes)  # before the items of a result are read, which may run the program
+        after = _encode_after(args, kwargs, max_bytes)  # before a result's items are read, which may run the program
     try:
         answer = answer or _answer(value, max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
@@ -103,7 +103,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     channel.send(answer.tag, number, answer.payload)
 
 
-def _encoded(args: Any, kwargs: Any, max_bytes: int) -> bytes:
+def _encode_after(args: Any, kwargs: Any, max_bytes: int) -> bytes:
     """Return the encoding of arguments as they are now, with its length for each that is no longer plain data."""
     try:
         return encode((args, kwargs), max_bytes=max_bytes)
@@ -235,7 +235,7 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
     namespace = vars(module)
     try:
         for name in ("preamble", "program"):
-            code = compiled(channel, job[name])
+            code = compile_program(channel, job[name])
             if code is None:
                 return None
             _exec(code, namespace)
@@ -247,8 +247,8 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
         channel.send_error(LOAD, error)
         return None
     if not (_callable(entry) and _can_be_called(method)):
-        name, found = (job["entry"], entry) if entry is None or method is entry else (job["method"], method)
-        fault = NameError(f"{name} is {'not callable' if found is not None else 'not defined'}")
+        name, function = (job["entry"], entry) if entry is None or method is entry else (job["method"], method)
+        fault = NameError(f"{name} is {'not callable' if function is not None else 'not defined'}")
         channel.send(Tag.ERROR, LOAD, describe_error(fault, name="NoEntryPoint"))
         return None
     return entry
@@ -266,7 +266,7 @@ def main_module(name: str) -> ModuleType:
     return module
 
 
-def compiled(channel: Channel, source: str) -> Any:
+def compile_program(channel: Channel, source: str) -> Any:
     """Return the code of a program; if it is not Python, send why and return None."""
     try:
         return _compile(source.removeprefix("\ufeff"), "<program>", "exec", dont_inherit=True)

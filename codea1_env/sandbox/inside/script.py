@@ -40,7 +40,7 @@ _FORGOTTEN = (
 _modules, _compile, _eval, _exec, _open = sys.modules, compile, eval, exec, io.open
 
 
-class _Given(NamedTuple):
+class _ProgramInput(NamedTuple):
     """The result of a call of the entry point: what the program is given."""
 
     content: bytes
@@ -49,14 +49,14 @@ class _Given(NamedTuple):
     """What follows the program's name in `sys.argv`."""
 
 
-def _stdin(text: str) -> _Given:
+def _stdin(text: str) -> _ProgramInput:
     if type(text) is not str:
         raise TypeError(f"the input must be text, got {type(text).__name__}")
     content = text.replace("\r\n", "\n").encode()
-    return _Given(content if not content or content.endswith(b"\n") else content + b"\n")
+    return _ProgramInput(content if not content or content.endswith(b"\n") else content + b"\n")
 
 
-def _command_line(*texts: str) -> _Given:
+def _command_line(*texts: str) -> _ProgramInput:
     for text in texts:
         if type(text) is not str:
             raise TypeError(f"an argument must be text, got {type(text).__name__}")
@@ -64,10 +64,10 @@ def _command_line(*texts: str) -> _Given:
             raise ValueError("an argument contains a NUL character")
     if sum(len(text.encode()) + 1 for text in texts) > _COMMAND_LINE:
         raise ValueError(f"the arguments are longer than {_COMMAND_LINE:,} bytes")
-    return _Given(b"", texts)
+    return _ProgramInput(b"", texts)
 
 
-_ENTRY_POINTS: dict[str, Callable[..., _Given]] = {"stdin": _stdin, "command_line": _command_line}
+_ENTRY_POINTS: dict[str, Callable[..., _ProgramInput]] = {"stdin": _stdin, "command_line": _command_line}
 """By the kind of problem: what a call of the entry point calls."""
 for _entry_point in _ENTRY_POINTS.values():
     _entry_point.__qualname__ = "run"  # in messages about wrong arguments
@@ -77,26 +77,26 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     """Compile the program; if the job has a call, run the program on its input, and end."""
     codes = []
     for name in ("preamble", "program"):
-        code = program.compiled(channel, job[name])
+        code = program.compile_program(channel, job[name])
         if code is None:
             return
         codes.append(code)
     channel.send(Tag.LOADED, LOAD)
     for number, call in job["calls"]:
         try:
-            found = _evaluated(call, job["entry"], _ENTRY_POINTS[job["kind"]])
+            value = _evaluate_call(call, job["entry"], _ENTRY_POINTS[job["kind"]])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error)
             return
-        if type(found) is not _Given:  # a literal: a tester's prediction
-            channel.send_value(number, found, job["value_bytes"])
+        if type(value) is not _ProgramInput:  # a literal: a tester's prediction
+            channel.send_value(number, value, job["value_bytes"])
             return
         channel.send(Tag.OUTPUT, number)
-        _connect(found)
+        _connect(value)
         _execute(codes, number)
 
 
-def _evaluated(call: str | bytes, name: str, entry_point: Callable[..., _Given]) -> Any:
+def _evaluate_call(call: str | bytes, name: str, entry_point: Callable[..., _ProgramInput]) -> Any:
     """Return the value of a call, given as an expression or as encoded arguments."""
     if type(call) is bytes:
         args, kwargs = decode(call)
@@ -104,9 +104,9 @@ def _evaluated(call: str | bytes, name: str, entry_point: Callable[..., _Given])
     return _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, name: entry_point})
 
 
-def _connect(given: _Given) -> None:
+def _connect(source: _ProgramInput) -> None:
     """Connect standard input with a pipe that holds its content, and standard output with the channel."""
-    content = given.content
+    content = source.content
     reading, writing = os.pipe()
     os.dup2(reading, _STDIN)
     os.dup2(_OUTGOING, _STDOUT)
@@ -124,8 +124,8 @@ def _connect(given: _Given) -> None:
         os.close(writing)
     sys.stdin = sys.__stdin__ = _stream(_STDIN, "<stdin>", "r")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _stream(_STDOUT, "<stdout>", "w")  # type: ignore[misc]
-    sys.argv += given.arguments
-    sys.orig_argv += given.arguments
+    sys.argv += source.arguments
+    sys.orig_argv += source.arguments
 
 
 def _stream(fd: int, name: str, mode: str) -> Any:
@@ -159,7 +159,7 @@ def _execute(codes: list[Any], number: int) -> None:
         status = _status(_code_of(error))
         note = end_note(*as_error_answer(error), number) if status else b""
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
-        status, note = _hooked(error), end_note(*as_error_answer(error), number)
+        status, note = _call_hook(error), end_note(*as_error_answer(error), number)
     finally:
         reference = weak_reference(module)
         del module, namespace, codes
@@ -185,7 +185,7 @@ def _code_of(ending: SystemExit) -> object:
         return 1
 
 
-def _hooked(error: BaseException) -> int:
+def _call_hook(error: BaseException) -> int:
     """Let the program's own `sys.excepthook`, if it has one, show an exception; return the exit status."""
     try:
         hook = sys.excepthook

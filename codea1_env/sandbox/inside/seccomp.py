@@ -57,7 +57,7 @@ def zygote_filter() -> bytes:
     for name in NUMBERS:
         if name not in _CHECKED:
             program += _if(name, [(_RETURN, 0, 0, _ALLOW)])
-    return _assembled(program + _refuse(errno.EPERM))
+    return _assemble(program + _refuse(errno.EPERM))
 
 
 def child_filter() -> bytes:
@@ -77,7 +77,7 @@ def child_filter() -> bytes:
     # No new limits: exceeding a limit on processor time is a SIGKILL, too.
     program += _if("setrlimit", _refuse(errno.EPERM)) + _if("prlimit64", _arg_is_null(2))
     program += _if("prctl", _arg_among(0, _PRCTL_CHILD))
-    return _assembled([*program, (_RETURN, 0, 0, _ALLOW)])
+    return _assemble([*program, (_RETURN, 0, 0, _ALLOW)])
 
 
 def installer(program: bytes) -> Callable[[int], None]:
@@ -174,5 +174,5 @@ def _arg_among(index: int, allowed: Sequence[int]) -> list[_Instruction]:
     return [_load_arg(index), *checks, (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
 
 
-def _assembled(program: Iterable[_Instruction]) -> bytes:
+def _assemble(program: Iterable[_Instruction]) -> bytes:
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)

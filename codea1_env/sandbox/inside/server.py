@@ -143,7 +143,7 @@ def _request_handler(
 def _reaper(children: _Children, send_notice: _SendNotice) -> Callable[[], None]:
     """Return a function that reports all processes that have ended."""
     number_of, pid_of = children
-    exit_op, ended = Op.EXIT, _ended
+    exit_op, ended = Op.EXIT, _reap
 
     def reap() -> None:
         while number_of:
@@ -188,12 +188,12 @@ if sys.platform == "linux":
         except OSError:
             return 0
 
-    def _ended() -> _Ended:
+    def _reap() -> _Ended:
         """Find an ended process, measure it, reap it. `wait4` does this in one call, but writes to more memory."""
-        found = _waitid(_ANY, 0, _PEEK)
-        if found is None:
+        ended = _waitid(_ANY, 0, _PEEK)
+        if ended is None:
             return _NOTHING
-        pid = found[0]
+        pid = ended[0]
         cpu_us = _cpu_us(pid)
         return _new(_Ended, (pid, _waitpid(pid, 0)[1], cpu_us))  # faster than _Ended(...)
 
@@ -202,6 +202,6 @@ else:
     def _cpu_us(pid: int) -> int:
         return 0
 
-    def _ended() -> _Ended:
+    def _reap() -> _Ended:
         pid, status, usage = os.wait4(-1, os.WNOHANG)
         return _Ended(pid, status, int((usage[0] + usage[1]) * 1e6))

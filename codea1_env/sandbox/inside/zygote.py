@@ -42,7 +42,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     control = _socket.socket(fileno=options["control"])  # the class of `socket` would need memory in every child
     if options["tier"] == "bwrap" and "is_inside" not in options:
         _start_again_in_bubblewrap(options, control)
-    control = _lowered(control)
+    control = _move_low(control)
     options["control"] = control.fileno()
     for name in ("PWD", "LD_BIND_NOW"):  # PWD: set only by bubblewrap; LD_BIND_NOW: only for this interpreter's start
         os.environ.pop(name, None)
@@ -76,7 +76,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     serve(control, own_bytes, seal_child)
 
 
-def _lowered(control: _socket.socket) -> _socket.socket:
+def _move_low(control: _socket.socket) -> _socket.socket:
     """Move the control socket to a low descriptor, so that each child closes it with all others (`job`).
 
     It has the same number as in the process that started this one, which may have thousands of open files.

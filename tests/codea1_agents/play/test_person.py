@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, explained, found, missed, remarks, why_dropped
+from codea1_agents.play.person import (
+    MOST_POINTS,
+    PersonGame,
+    describe_finding,
+    ending,
+    explain_tests,
+    missed_tests,
+    remarks,
+    why_dropped,
+)
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import Verdict
@@ -26,7 +35,10 @@ def test_a_tester_wins_with_a_right_answer_that_the_program_does_not_give(sandbo
     game = game_of(sandbox, "tester", lambda _: WRONG)
     assert game.turn().observation["program"] == game.program == WRONG
     judged = game.submit("assert add(1, 2) == 3\nassert add(0, 3) == 0")
-    assert found(game, judged) == "1 of 2 answers right; for an input the program is wrong, but so is your answer"
+    assert (
+        describe_finding(game, judged)
+        == "1 of 2 answers right; for an input the program is wrong, but so is your answer"
+    )
     assert (game.points, game.has_won, game.hint()) == (2, False, "Read line 2 again.")
     judged = game.submit(FINDS)
     assert (game.points, game.has_won, game.is_over) == (2, True, True)
@@ -42,8 +54,8 @@ def test_a_lost_game_does_not_praise_wrong_answers(sandbox: Sandbox) -> None:
     game = game_of(sandbox, "tester", lambda _: WRONG)
     judged = [game.submit("assert add(0, 3) == 0") for _ in range(MOST_POINTS)]
     assert (game.points, game.is_over) == (0, True)
-    assert found(game, judged[0]) == "the program is wrong for your input, but so is your answer"
-    (shown,) = missed(game)
+    assert describe_finding(game, judged[0]) == "the program is wrong for your input, but so is your answer"
+    (shown,) = missed_tests(game)
     assert shown.test.startswith("assert add(0, ")  # fuzz has found it
     assert shown.told.startswith("The solution gives ")
     assert shown.told.endswith("; the program gives 0.")
@@ -55,7 +67,9 @@ def test_a_lost_game_does_not_praise_wrong_answers(sandbox: Sandbox) -> None:
 def test_a_try_without_a_test_that_counts_costs_nothing(sandbox: Sandbox, reply: str) -> None:
     game = game_of(sandbox, "tester", lambda _: WRONG)
     judged = game.submit(reply)
-    assert found(game, judged).startswith("no test counts, so this try costs no point: write `assert add(...)")
+    assert describe_finding(game, judged).startswith(
+        "no test counts, so this try costs no point: write `assert add(...)"
+    )
     assert (game.points, game.hint(), len(remarks(game, judged))) == (MOST_POINTS, "", 1)
     game.submit("assert add(0, 0) == 0")
     assert (game.points, game.hint()) == (MOST_POINTS - 1, "Read line 2 again.")
@@ -122,7 +136,7 @@ def test_a_game_that_nobody_is_known_to_win_can_be_played(sandbox: Sandbox) -> N
     game = game_of(sandbox, "tester", lambda _: RIGHT)
     for _ in range(MOST_POINTS):
         game.submit(FINDS)
-    assert (game.killer, game.points, missed(game)) == (None, 0, [])
+    assert (game.killer, game.points, missed_tests(game)) == (None, 0, [])
 
 
 def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandbox: Sandbox) -> None:
@@ -136,8 +150,8 @@ def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandb
 
     game = game_of(sandbox, "coder", tester)
     assert "add" in game.turn().observation["problem"]
-    assert found(game, game.submit("def add(a, b):")) == "your program does not run, which costs no point"
-    assert found(game, game.submit(WRONG)) == "your program passes 1 of 2 tests"
+    assert describe_finding(game, game.submit("def add(a, b):")) == "your program does not run, which costs no point"
+    assert describe_finding(game, game.submit(WRONG)) == "your program passes 1 of 2 tests"
     judged = game.submit(RIGHT)
     assert ending(game, judged) == "Your program passes 2 of 2 tests; 2 of 3 points."
     assert seen == [WRONG, RIGHT]  # what does not run has no turn
@@ -152,7 +166,7 @@ def test_tests_that_did_not_run_come_last_and_keep_their_numbers(sandbox: Sandbo
     cases = zip(candidate.suites[0].cases, verdicts, strict=True)
     suite = replace(candidate.suites[0], cases=tuple(replace(case, verdict=verdict) for case, verdict in cases))
     report = replace(candidate, suites=(suite,))
-    shown = explained(game, replace(judged, report=replace(judged.report, candidates=(report,))))
+    shown = explain_tests(game, replace(judged, report=replace(judged.report, candidates=(report,))))
     assert [(each.number, each.told) for each in shown] == [
         (2, "Your program does not end in time."),
         (3, "Passed."),
@@ -172,7 +186,7 @@ def test_a_failure_of_the_sandbox_and_a_program_that_is_not_python_cost_nothing(
     game = game_of(sandbox, "coder", lambda _: FINDS)
     for text, said, points in (("def add(a, b", ", which costs no point", 3), ("def plus(a, b): pass", "", 2)):
         judged = game.submit(f"```python\n{text}\n```")
-        assert (found(game, judged), game.points) == (f"your program does not run{said}", points)
+        assert (describe_finding(game, judged), game.points) == (f"your program does not run{said}", points)
 
 
 @pytest.mark.parametrize("reason", RejectionReason)

@@ -118,7 +118,7 @@ def test_a_grader_pays_a_cell_and_is_watched(tmp_path: Path) -> None:
 
 def test_an_interrupted_fine_tuning_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from codea1_agents.train.sft import warm_start
-    from codea1_lab.experiments.cell import _fine_tuned
+    from codea1_lab.experiments.cell import _fine_tune
 
     def interrupted(model: str, problems: object, out: Path, *_: object) -> object:
         out.mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_an_interrupted_fine_tuning_is_done_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(warm_start, "warm_start", interrupted)
     models = Models(tmp_path / "base", tmp_path / "base")
     with pytest.raises(KeyboardInterrupt):
-        _fine_tuned(tmp_path / "cell", EXPERIMENT, Cell("a1", 0, 0), models)
+        _fine_tune(tmp_path / "cell", EXPERIMENT, Cell("a1", 0, 0), models)
     assert not (tmp_path / "cell/sft-tester").exists()
 
 

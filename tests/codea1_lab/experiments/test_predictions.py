@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.errors import UserError
-from codea1_lab.experiments.declaration import declared_at, experiment_names, load_experiment
+from codea1_lab.experiments.declaration import declaration_path, experiment_names, load_experiment
 from codea1_lab.experiments.predictions import require_predictions
 from tests.support import ROOT
 from tests.support.folders import git
@@ -52,4 +52,4 @@ def test_declared_experiments_have_predictions() -> None:
     predicted = {name: load_experiment(name).predictions for name in experiment_names()}
     assert {name for name, path in predicted.items() if not path} == UNPREDICTED
     assert all((ROOT / path).is_file() for path in predicted.values() if path)
-    assert all(declared_at(name).is_file() for name in predicted)
+    assert all(declaration_path(name).is_file() for name in predicted)

@@ -10,7 +10,7 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_lab.experiments.declaration import Experiment, Headline, Picture, System, Table, load_experiment
 from codea1_lab.experiments.grid import Cell, cells_of
-from codea1_lab.experiments.headlines import compared
+from codea1_lab.experiments.headlines import compare_headlines
 from codea1_lab.experiments.pictures import draw, lines_of
 from codea1_lab.experiments.report import pictures_in, text_of, write_report
 from codea1_lab.experiments.results import (
@@ -92,12 +92,12 @@ def test_headlines_have_raw_and_corrected_p_values_from_three_pairs_on() -> None
     small = SMALL.model_copy(update={"seeds": 4})
     text = text_of(small, cells_of(small), more)
     assert "corrected for all 3 comparisons" in text
-    high, base, alone = compared(SMALL, more)
+    high, base, alone = compare_headlines(SMALL, more)
     assert (high.p_corrected, base.p_corrected) == (high.difference.p, 2 * base.difference.p)
     assert (high.survives, base.survives, alone.survives) == (False, True, True)
     assert f"| a1-high minus a1 | `coder/held-out` | +9.4 ± 9.9 (3/4 ahead) | {high.difference.p:.2g} |" in text
     assert "| a1 | `coder/held-out` | **+59.4 ± " in text
-    assert compared(SMALL, RESULTS)[0].p_corrected != compared(SMALL, RESULTS)[0].p_corrected
+    assert compare_headlines(SMALL, RESULTS)[0].p_corrected != compare_headlines(SMALL, RESULTS)[0].p_corrected
     few = text_of(SMALL, cells_of(SMALL), RESULTS)
     assert "| a1-high minus a1 | `coder/held-out` | +12.5 (2 pairs) | - | - | - |" in few
 

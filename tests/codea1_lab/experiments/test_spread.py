@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_lab.experiments.grid import Cell
-from codea1_lab.experiments.spread import holm, p_of_interval, paired, spread_of
+from codea1_lab.experiments.spread import holm, p_of_interval, paired_difference, spread_of
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
@@ -31,13 +31,13 @@ def test_students_interval_by_hand() -> None:
 
 @given(shares)
 def test_a_system_less_itself_is_nothing(values: list[float]) -> None:
-    found = paired(cells(values), cells(values))
+    found = paired_difference(cells(values), cells(values))
     assert (found.mean, found.half_width, found.n_larger, found.is_shown, found.p) == (0, 0, 0, False, 1)
 
 
 @given(shares, st.floats(0.01, 1))
 def test_a_constant_lead_is_shown(values: list[float], lead: float) -> None:
-    found = paired(cells([value + lead for value in values]), cells(values, system="b"))
+    found = paired_difference(cells([value + lead for value in values]), cells(values, system="b"))
     assert found.mean == pytest.approx(lead)
     assert found.n_larger == found.n == len(values)
 
@@ -45,19 +45,24 @@ def test_a_constant_lead_is_shown(values: list[float], lead: float) -> None:
 def test_over_bases_the_seeds_of_a_base_count_once() -> None:
     first = {**cells([0.5, 0.7], base=0), **cells([0.4, 0.6], base=1), **cells([0.8], base=2)}
     second = dict.fromkeys(first, 0.5)
-    found, alike = paired(first, second, over_bases=True), paired(cells([0.6, 0.5, 0.8]), cells([0.5, 0.5, 0.5]))
+    found, alike = (
+        paired_difference(first, second, over_bases=True),
+        paired_difference(cells([0.6, 0.5, 0.8]), cells([0.5, 0.5, 0.5])),
+    )
     assert (found.n, found.n_larger, found.n_smaller) == (3, 2, 0)
     assert (found.mean, found.half_width, found.p) == pytest.approx((alike.mean, alike.half_width, alike.p))
-    assert paired(first, second).n == 5
+    assert paired_difference(first, second).n == 5
 
 
 def test_below_three_pairs_there_is_no_interval_and_no_p_and_none_where_all_differ_alike() -> None:
-    found = paired(cells([0.2, 0.4]), cells([0.1, 0.1], system="b"))
+    found = paired_difference(cells([0.2, 0.4]), cells([0.1, 0.1], system="b"))
     assert (found.mean, found.n, isnan(found.half_width), isnan(found.p)) == (pytest.approx(0.2), 2, True, True)
     assert isnan(spread_of(cells([0.2, 0.4])).half_width)
-    alike = paired(cells([0.5, 0.75, 0.25]), cells([0.25, 0.5, 0.0], system="b"))
+    alike = paired_difference(cells([0.5, 0.75, 0.25]), cells([0.25, 0.5, 0.0], system="b"))
     assert (alike.mean, isnan(alike.p)) == (0.25, True)
-    other = paired(cells([1.0, 2.0, 3.0]), {Cell("b", 0, 1): 5.0, Cell("b", 1, 0): 9.0, Cell("b", 0, 2): 1.0})
+    other = paired_difference(
+        cells([1.0, 2.0, 3.0]), {Cell("b", 0, 1): 5.0, Cell("b", 1, 0): 9.0, Cell("b", 0, 2): 1.0}
+    )
     assert (other.mean, other.n) == (-0.5, 2)  # pairs are of the same seed and base
     assert [p_of_interval(0.2, 0.0, 3, margin=margin) for margin in (0.1, 0.3)] == [1.0, 0.0]
     assert isnan(p_of_interval(0.2, 0.0, 3))
@@ -70,7 +75,7 @@ def test_p_values_are_those_of_scipys_paired_t_test(pairs: list[tuple[float, flo
 
     first, second = map(list, zip(*pairs, strict=True))
     assume(pstdev(a - b for a, b in pairs) > 1e-6)
-    found = paired(cells(first), cells(second))
+    found = paired_difference(cells(first), cells(second))
     assert found.p == pytest.approx(ttest_rel(first, second).pvalue, abs=1e-9)
     assert found.is_shown == (found.p < 0.05)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
-from codea1_lab.games.bank_game import BankGame, solve_white_box, stacked
+from codea1_lab.games.bank_game import BankGame, solve_white_box, strategies_of
 from codea1_lab.games.equilibria import pure_equilibria, solve
 from codea1_lab.games.lemke_howson import lemke_howson
 from codea1_lab.games.matrix_game import MatrixGame, Profile, best_responses, nash_conv, regrets
@@ -87,7 +87,7 @@ def bank_game(seed=0):
 
 def test_exploitability_is_0_at_the_equilibria_of_both_views_only():
     game = bank_game()
-    coder, tester = stacked(game.solve())
+    coder, tester = strategies_of(game.solve())
     assert game.nash_conv(coder, tester) < 1e-9
     assert game.nash_conv(np.full((3, 4), 0.25), tester) > 0.01
     seen = game.solve_white_box()

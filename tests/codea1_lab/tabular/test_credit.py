@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
-from codea1_lab.tabular.credit import Judged, TestPay, baseline_per_input, brier, fixed, learnability, regret
+from codea1_lab.tabular.credit import JudgedTest, TestPay, baseline_per_input, brier, fixed, learnability, regret
 from codea1_lab.tabular.learning import Schedule, System, _Policy, _rules, _Suite, _Training, train
 from codea1_lab.tabular.payments import CREDIT, FIRST, Payment
 from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report
@@ -51,7 +51,7 @@ class Payer:
     def credits(self, group: Group, program: Program) -> Any:
         """Return (M, K, 2) credits of inputs and answers; 0 for a group that does not train."""
         report = candidate_report(program, group, (), (), WORLD, drops_wrong=False)
-        found = self.training._paid([self.suites(group)], ProblemReport("0", (report,)), [program], self.policy)
+        found = self.training._credit_tests([self.suites(group)], ProblemReport("0", (report,)), [program], self.policy)
         return np.array([each for _, each in found]) if found else np.zeros((len(group), 4, 2))
 
 
@@ -113,7 +113,7 @@ def test_answers_to_one_input_are_compared_with_each_other() -> None:
         for suite in payer.suites(group)
     ]
     report = candidate_report(KILLING, group, (), (), WORLD, drops_wrong=False)
-    found = payer.training._paid([suites], ProblemReport("0", (report,)), [KILLING], payer.policy)
+    found = payer.training._credit_tests([suites], ProblemReport("0", (report,)), [KILLING], payer.policy)
     for _, credits_ in found:
         assert np.shape(credits_) == (4, 5)
         assert np.asarray(credits_)[:, 1:].sum(axis=1) == pytest.approx(0)
@@ -140,7 +140,7 @@ def earned(pay: TestPay, kills: float, right: float, alpha: float) -> float:
     total = 0.0
     for kill, is_right in product((0, 1), repeat=2):
         chance = (kills if kill else 1 - kills) * (right if is_right else 1 - right)
-        total += chance * pay(Judged(kill, is_right, right, right, 1 - kill / 4), alpha)
+        total += chance * pay(JudgedTest(kill, is_right, right, right, 1 - kill / 4), alpha)
     return total
 
 
@@ -159,7 +159,7 @@ def test_a_pay_for_every_better_aim_pays_nothing_for_being_right(pay: TestPay, a
 @given(st.floats(0, 0.5), st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
 def test_baselines_per_input_pay_for_aims_and_being_right(kills: float, more: float, safe: float, aimed: float) -> None:
     assert earned(baseline_per_input, kills + more, aimed, 0.5) > earned(baseline_per_input, kills, safe, 0.5)
-    right, wrong = (baseline_per_input(Judged(1, each, safe, safe, 1), 0.5) for each in (1, 0))
+    right, wrong = (baseline_per_input(JudgedTest(1, each, safe, safe, 1), 0.5) for each in (1, 0))
     assert right - wrong == pytest.approx(1)
 
 
@@ -174,7 +174,7 @@ def test_baselines_per_input_pay_for_aims_and_being_right(kills: float, more: fl
     ],
 )
 def test_pays_of_a_miss_and_a_kill_wrong_and_right(pay: TestPay, expected: Sequence[float]) -> None:
-    found = [pay(Judged(kill, right, 0.8, 0.4, 1 - kill / 4), 0.5) for right, kill in product((0, 1), repeat=2)]
+    found = [pay(JudgedTest(kill, right, 0.8, 0.4, 1 - kill / 4), 0.5) for right, kill in product((0, 1), repeat=2)]
     assert found == pytest.approx(expected)
 
 

@@ -172,9 +172,9 @@ def test_who_is_known_to_be_quick_comes_before_new_cookies(monkeypatch: pytest.M
 def test_the_longest_unseen_visitor_makes_room_and_a_turn_is_passed_on_after_a_failure() -> None:
     visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
     keys = [visitors.enter("")[1] for _ in range(2)]
-    visitors.known(keys[0])
+    visitors.find(keys[0])
     visitors.enter("")
-    assert [visitors.known(key) is not None for key in keys] == [True, False]
+    assert [visitors.find(key) is not None for key in keys] == [True, False]
 
     def fails() -> None:
         raise UserError("no")

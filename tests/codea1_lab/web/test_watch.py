@@ -83,7 +83,7 @@ def test_the_list_tells_what_each_run_does(folder: Path) -> None:
     (folder / "broken" / "metrics.jsonl").write_text("nothing\n")
     shutil.copytree(folder / "deep" / "games", folder / "both")
     shutil.copy(folder / "training" / "metrics.jsonl", folder / "both")
-    found = {each["name"]: each for each in _Runs(folder).listed()}
+    found = {each["name"]: each for each in _Runs(folder).list_runs()}
     assert found.keys() == {"deep/games", "training", "broken", "both"}  # a run's rollouts are no run of their own
     games, training = found["deep/games"], found["training"]
     assert (games["kind"], games["state"], games["step"], games["of"]) == ("games", "complete", 3, 3)
@@ -109,13 +109,13 @@ def test_games_show_the_last_round_and_when_all_are_played_the_means(folder: Pat
     (path / "episodes.jsonl").write_bytes(b"".join(whole[:7]))  # a program that is beaten by a suite of half the size
     last = {"coder_reward": 0.75, "tester_reward": 0.25, "right_kill_rate": 1.0, "suite_validity": 0.5}
     (path / "metrics.json").write_text(means := json.dumps({"summary": {key: {"mean": None} for key in last}}))
-    assert [each["figures"] for each in _Runs(folder).listed()] == [last]  # the means are of a shorter run
+    assert [each["figures"] for each in _Runs(folder).list_runs()] == [last]  # the means are of a shorter run
     (path / "episodes.jsonl").write_bytes(b"".join(whole))
-    assert [each["figures"] for each in _Runs(folder).listed()] == [dict.fromkeys(last)]
+    assert [each["figures"] for each in _Runs(folder).list_runs()] == [dict.fromkeys(last)]
     (path / "metrics.json").write_text(means.replace("null", "0.5"))
-    assert [each["figures"] for each in _Runs(folder).listed()] == [dict.fromkeys(last, 0.5)]
+    assert [each["figures"] for each in _Runs(folder).list_runs()] == [dict.fromkeys(last, 0.5)]
     (path / "metrics.json").unlink()  # the run ended between its last line and its means; the tester had no turn
-    assert [each["figures"]["right_kill_rate"] for each in _Runs(folder).listed()] == [None]
+    assert [each["figures"]["right_kill_rate"] for each in _Runs(folder).list_runs()] == [None]
 
 
 @pytest.mark.parametrize(

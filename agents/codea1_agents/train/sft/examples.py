@@ -16,7 +16,7 @@ from typing import TypeAlias
 from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.prompts import Message, Prompts
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_env.agent import Role
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.rounds.referee import Referee
@@ -137,6 +137,6 @@ def _lines(tests: Sequence[GoldenCase | str]) -> Iterator[str]:
 
 
 def _example(problem: Problem, turn: Turn, code: str, prompts: Prompts) -> SftExample:
-    reply = fenced(code) if prompts.wants_block(turn.observation, turn.info) else code.strip()
+    reply = fenced_reply(code) if prompts.wants_block(turn.observation, turn.info) else code.strip()
     messages = prompts.messages(turn.observation, turn.info)
     return SftExample(turn.info["role"], messages, reply, problem.id)
