@@ -204,7 +204,7 @@ def _problem(
     )
 
 
-def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
+def _first_solution(programs: Iterable[object], called: _CallForm) -> _Solution:
     """Return the first program that is Python 3 and defines the entry point."""
     reason = "the row has no Python 3 solution"
     for number, program in enumerate(islice(programs, _MOST_PROGRAMS), start=1):

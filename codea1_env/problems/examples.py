@@ -76,8 +76,8 @@ def _read_prompt(source: str, following: Sequence[str], entry_point: str, known:
     source = "\n".join([source.strip(), *(line.lstrip()[3:] for line in following[:n_more])])
     if source.startswith("assert"):
         return _read_assert([source], entry_point, known)
-    shown = expression(source)
-    if shown is None or not _calls(shown, entry_point, known):
+    code = expression(source)
+    if code is None or not _calls(code, entry_point, known):
         return None
     match code:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):

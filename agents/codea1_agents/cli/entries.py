@@ -154,13 +154,13 @@ def _as_shown(name: str, annotation: Any, default: object) -> Any:
     option = copy(declared)  # declarations are shared by commands
     types = [kind, *get_args(kind), *(part for argument in get_args(kind) for part in get_args(argument))]
     called = next((word for each, word in _KINDS.items() if each in types), None)
-    shown.metavar = shown.metavar or (called if isinstance(shown, OptionInfo) else name.upper())
+    option.metavar = option.metavar or (called if isinstance(option, OptionInfo) else name.upper())
     if (largest := next((most for each, most in _LARGEST.items() if each in types), None)) is not None:
-        shown.min = 0 if shown.min is None else shown.min
-        shown.max = shown.max or (_LARGEST_SEED if name == "seed" else largest)
-    told, shown.show_default = shown.show_default, False
+        option.min = 0 if option.min is None else option.min
+        option.max = option.max or (_LARGEST_SEED if name == "seed" else largest)
+    told, option.show_default = option.show_default, False
     if told is True and default is not False and default not in (None, "", inspect.Parameter.empty):
         told = "yes" if default is True else f"{default:g}" if isinstance(default, float) else str(default)
     if isinstance(told, str):
-        shown.help = f"{shown.help or ''} [dim]\\[default: {told}][/dim]".lstrip()
-    return Annotated[kind, shown]
+        option.help = f"{option.help or ''} [dim]\\[default: {told}][/dim]".lstrip()
+    return Annotated[kind, option]

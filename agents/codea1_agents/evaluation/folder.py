@@ -84,12 +84,12 @@ def stored_settings(path: Path) -> dict[str, Any]:
         BrokenInput: the folder is not an evaluation, or its settings cannot be read.
     """
     try:
-        found = read_json(str(path / _SETTINGS), read_file(path / _SETTINGS))
+        settings = read_json(str(path / _SETTINGS), read_file(path / _SETTINGS))
     except OSError as error:
         raise BrokenInput(
             f"{path}: not an evaluation that codea1 eval ... --out wrote ({error.strerror or error})"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise BrokenInput(f"{path / _SETTINGS}: not a JSON object")
     return settings
 

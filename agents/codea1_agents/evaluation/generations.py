@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.models.gguf_files import digest_of_file
-from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.fences import fenced_reply
 from codea1_env.agent import Info, Observation, Role
 from codea1_env.errors import UserError
 from codea1_env.facts.entry_points import read_entry_point

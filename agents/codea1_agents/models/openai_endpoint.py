@@ -128,7 +128,7 @@ class OpenAIAgent(CompletionAgent):
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply, as `act` does, in any event loop."""
-        completion: Completion = await await_result(self._connection.loop.submit(self._completed, observation, info))
+        completion: Completion = await await_result(self._connection.loop.submit(self._complete, observation, info))
         return completion.text
 
     def complete_stream(self, observations: Sequence[Observation], infos: Sequence[Info]) -> Iterator[EndedCompletion]:

@@ -112,7 +112,7 @@ class EnvSlot:
 
     async def judge(self, function: Callable[..., _T], *arguments: object) -> _T:
         """Call a function of the environment in this slot's thread, while no other one reads replies or judges."""
-        return await await_result(self._thread.submit(self._locked, function, *arguments))
+        return await await_result(self._thread.submit(self._call_with_lock, function, *arguments))
 
     def end(self) -> Future[None]:
         """Make all judging fail at its next call of the sandbox; return a future of the end of this slot's thread."""

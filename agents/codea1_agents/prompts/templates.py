@@ -175,7 +175,7 @@ def about(wording: str) -> str:
     return str(read_toml(wording, _own(wording))[_ABOUT])
 
 
-def _found(name: str) -> tuple[bytes, str]:
+def _load_text(name: str) -> tuple[bytes, str]:
     if name in WORDINGS:
         return _own(name), name
     path = Path(name).expanduser()

@@ -133,7 +133,7 @@ def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
     """
     with file_errors(path):
         lines = read_file(path).splitlines()
-    declared, found = _Declared(experiment), {}
+    declared, results = _Declared(experiment), {}
     for number, line in enumerate(lines, 1):
         try:
             result = CellResult.model_validate_json(line)

@@ -94,7 +94,7 @@ def _group(record: EpisodeRecord) -> Group:
 def _metrics(path: Path) -> dict[str, Any]:
     """Return the content of `metrics.json`, which a run writes at its end; empty if it is unfinished."""
     try:
-        found = read_json("", read_file(path / "metrics.json"))
+        metrics = read_json("", read_file(path / "metrics.json"))
     except (OSError, ValueError):
         return {}
     return metrics if isinstance(metrics, dict) else {}

@@ -169,16 +169,16 @@ def _state(path: Path, name: str) -> dict[str, Any]:
         settings, line = read_file(path / "config.toml"), last_line(file)
         if kind == "training":
             last: dict[str, Any] = checked_line(line, "its last line") if line else {"step": 0}
-            found |= {"step": last["step"], "of": index(read_toml("config.toml", settings)["run"]["steps"])}
-            found["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
-            found["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
+            state |= {"step": last["step"], "of": index(read_toml("config.toml", settings)["run"]["steps"])}
+            state["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
+            state["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
         else:
             config, whole = read_config(settings, "config.toml"), path / "metrics.json"  # which a run writes at its end
             record = from_line(line, "its last line") if line else None
-            found |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
-            if found["step"] >= config.episodes and whole.is_file():
+            state |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
+            if state["step"] >= config.episodes and whole.is_file():
                 means = read_json("metrics.json", read_file(whole))["summary"]
-                found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
+                state["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
             elif record:
                 n_tests = config.rules.tests_per_suite
                 state["figures"] = {key: MEASURES[key](record.rounds[-1], n_tests) for key in _FIGURES}
