@@ -183,6 +183,13 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
     return found
 
 
+def leave_casts_to_autocast(model: Any) -> None:
+    """Let adapters read states as they are. Peft converts each to float32, which autocast converts back."""
+    for layer in model.modules():
+        if hasattr(layer, "get_delta_weight"):
+            layer.cast_input_dtype_enabled = False
+
+
 def load_peft() -> Any:
     """Return the package that makes adapters.
 

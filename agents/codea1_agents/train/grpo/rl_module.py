@@ -37,6 +37,7 @@ from codea1_agents.train.grpo.causal_models import (
     empty_causal_model,
     frozen_base,
     is_first_learner,
+    leave_casts_to_autocast,
     load_causal_model,
     load_generation_config,
     mesh_of_learners,
@@ -205,6 +206,8 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _prepare(self, model: Any) -> None:
         set_attention(model, self.settings.attention)
+        if self.settings.autocast:
+            leave_casts_to_autocast(model)
         if self.settings.gradient_checkpointing:
             checkpoint_activations(model)
 

@@ -53,6 +53,23 @@ def test_what_learns_stays_in_full_precision(phrase_folders: dict[str, str]) -> 
     assert {each.dtype for p in module.model.parameters() for each in (p, p.grad)} == {torch.float32}
 
 
+def test_adapters_under_autocast_need_no_casts_of_their_own(phrase_folders: dict[str, str]) -> None:
+    pytest.importorskip("peft", reason="peft is not installed")
+    of_both = []
+    for casts in (False, True):
+        module = module_of(phrase_folders["coder"], autocast="bfloat16", base_dtype="bfloat16", lora=LoraSettings())
+        layers = [layer for layer in module.model.modules() if hasattr(layer, "get_delta_weight")]
+        assert layers
+        for layer in layers:
+            assert not layer.cast_input_dtype_enabled
+            layer.cast_input_dtype_enabled = casts
+            torch.nn.init.ones_(layer.lora_B["default"].weight)
+        log_probs = module.forward_train(some_batch())["log_probs"]
+        log_probs.sum().backward()
+        of_both.append([log_probs, *(each.grad for each in module.model.parameters() if each.grad is not None)])
+    assert all(torch.equal(without, cast) for without, cast in zip(*of_both, strict=True))
+
+
 def kept_and_gradients(module: CausalLMModule) -> tuple[int, dict[str, Any]]:
     """Bytes that a forward pass keeps for the gradient, the parameters apart; and the gradients."""
     own = {parameter.data_ptr() for parameter in module.model.parameters()}
