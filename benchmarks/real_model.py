@@ -4,10 +4,10 @@
         [--tokens 256 192] [--threads 2]
 
 Each way has a process of its own, whose first step is not counted; they take turns. Ours and `two` sample and learn
-everything, on prompts of HumanEval, with `packing`, checkpointing and bfloat16. `two` is the code of CHECKOUT (by
-default this one) with two models, whose learners compute in bfloat16 by autocast. TRL gets the prompts of our first
-step, a trainer per role, and rewards that are drawn. Figures are processor seconds of the process, without those of a
-sandbox, also per token that was sampled and learned, since replies end where they like; and its largest memory.
+everything, on prompts of HumanEval, with `packing` and bfloat16. `two` is the code of CHECKOUT (by default this one)
+with two models, checkpointed, whose learners compute in bfloat16 by autocast. TRL gets the prompts of our first step, a
+trainer per role, and rewards that are drawn. Figures are processor seconds of the process, without those of a sandbox,
+also per token that was sampled and learned, since replies end where they like; and its largest memory.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class _Ours:
         from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: PLC0415
 
         lora = LoraSettings(rank=RANK, alpha=2.0 * RANK, target_modules=TARGETS)
-        common = {"sampling_dtype": "bfloat16", "autocast": "bfloat16", "gradient_checkpointing": True}
+        common: dict[str, Any] = {"sampling_dtype": "bfloat16", "autocast": "bfloat16"}
+        common["gradient_checkpointing"] = options.serve != "ours"  # as in the preset `laptop`
         config = GRPOConfig().environment(rules="fixed").problems("humaneval")
         if options.serve == "ours":
             config.llm_agents(

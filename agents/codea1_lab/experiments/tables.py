@@ -19,6 +19,7 @@ MEANINGS = {
     "tester/mut_fixed@": "mutants that the right ones of the first k tests kill, over all problems (`mut_fixed@k`)",
     "tester/Mul_fixed": "`pass@K` times `mut_fixed@K`",
     "duel/kill_subtlest": "suites that beat a program with one known subtle mistake",
+    "duel/right_kill_subtlest": "suites that beat a program with one known subtle mistake by a right test",
     "duel/kill": "suites that beat a wrong program",
     "duel/hit": "tests that the program with the mistake fails, as the solution answers them",
     "duel/right_hit": "right answers among the tests that the program with the mistake fails",

@@ -88,7 +88,7 @@ def test_a_testers_warm_start_as_in_the_paper(mine: str) -> None:
     [
         (("--role", "coderr"), "did you mean 'coder'?"),
         (("--prompts", "defualt"), "prompts 'defualt'"),
-        (("--lr", -1), "lr should be greater than 0, got -1.0"),
+        (("--lr", 0), "lr should be greater than 0, got 0.0"),
         (("--autocast", "float7"), "float7"),
         (("--coder", "mutnat"), "did you mean 'mutant'?"),
         (("-p", "statrer"), "did you mean 'starter'?"),
