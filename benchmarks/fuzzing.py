@@ -151,7 +151,7 @@ def read_claim(frame: Frame) -> None:
 def read_notice(data: bytes) -> None:
     """Read a control message, which has a fixed size."""
     notice = Notice.unpack(data)
-    assert notice.pack() == data
+    assert NOTICE.pack(*notice) == data
 
 
 def changed(base: bytes, edits: list[tuple[int, int]]) -> bytes:

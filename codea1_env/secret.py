@@ -38,7 +38,7 @@ _VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
 _SHORTEST = 7
 """Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
 _SENDABLE = re.compile("[!-~]*")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^,;\s]*[@?#]|[^/,;\s\[]*:(?!\d+[,;])[^/\s]*@)", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,99}://(?:[^,;\s]*[@?#]|[^/,;\s\[]*:(?!\d+[,;])[^/\s]*@)", re.IGNORECASE)
 _LONGEST_ADDRESS = 2000
 
 

@@ -126,3 +126,10 @@ def test_a_secret_that_no_header_holds_is_refused_and_not_repeated(value: str, m
 def test_what_a_server_repeats_is_hidden_unless_it_is_a_word() -> None:
     assert without("Bearer canary-key.", "canary-key") == "Bearer ***."
     assert without("return none", "none") == "return none"
+
+
+@pytest.mark.parametrize("scheme", ["x" * 1_000_000, "https"])
+def test_an_address_is_looked_for_in_one_pass_and_its_secret_is_refused(scheme: str) -> None:
+    require_no_secrets(scheme)
+    with pytest.raises(UserError, match="an address holds"):
+        require_no_secrets(f"{scheme}://user:word@host")
