@@ -18,10 +18,10 @@ _KEY = r"(?=[^\s,;&}]{8})[^\s,;&}]{1,99}?[\dA-Z_+/=-]"
 _ASSIGNED = re.compile(
     r"(?<![\w/-])([\w-]++)(?:\s*=(?!=)|\\*[\"']\s*[:=]"
     rf"|\s*:(?=\s+(?:(?i:basic|bearer|digest|token)\s+)?{_KEY}|(?!//)\S{{0,99}}[+=-])|(?i:(?<=bearer))\s+(?={_KEY}))"
-    r"\s*(?=([^\s,;&}]*))"
+    r"\s*(?=([^\s,;&}]{0,999}))"
 )
-"""A name, and the first word of its value: behind `=`; behind a quote and `:`; if it looks like a key, behind `:` or
-`Bearer`."""
+"""A name, and the begin of the first word of its value: behind `=`; behind a quote and `:`; if it looks like a key,
+behind `:` or `Bearer`."""
 _QUOTES = "\\\"')]"
 _WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\\W\\d_]+")
 _SECRET = re.compile(
@@ -38,7 +38,9 @@ _VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
 _SHORTEST = 7
 """Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
 _SENDABLE = re.compile("[!-~]*")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,99}://(?:[^,;\s]*[@?#]|[^/,;\s\[]*:(?!\d+[,;])[^/\s]*@)", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]{0,99}://(?:[^,;\s]{0,2000}[@?#]|[^/,;\s\[]{0,2000}:(?!\d+[,;])[^/\s]{0,2000}@)", re.IGNORECASE
+)
 _LONGEST_ADDRESS = 2000
 
 

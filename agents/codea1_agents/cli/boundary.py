@@ -87,7 +87,7 @@ def _handling_errors() -> Iterator[None]:
         if type(error).__name__ == "NoArgsIsHelpError":  # it has printed the help
             raise
         details: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which does not say what it got
-        got = f", got {details[0]['input']!r}" if details else ""
+        got = f", got {details[0]['input']!r:.100}" if details else ""
         message = error.format_message().replace("Input should be", "expected")
         message = re.sub(r"(, unable to .*)?\.?$", "", message) + got
         message = re.sub(r"Got unexpected extra argument\(s\) \((.*)\)", r"expected no more arguments, got \1", message)
