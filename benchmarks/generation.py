@@ -1,11 +1,12 @@
 """Compares our sampler with `generate` of transformers, in batches of 16, and with vLLM, in bfloat16.
 
 python benchmarks/generation.py [--model FOLDER] [--vllm PYTHON] [--prompts 16] [--replies 4] [--length 700]
-    [--tokens 192] [--rounds 3] [--threads 2]
+    [--tokens 192] [--rounds 3] [--threads 2] [--equal] [--frozen]
 
 All ways take turns. Figures are processor time of all threads and processes, and wall-clock time. The first token of
 each reply costs the reading of its prompt, all further ones are writing. Without `--model` it is a random model of
-400,000 parameters. PYTHON is of an environment with vLLM, such as `build/adapters/vllm/bin/python` after
+400,000 parameters. With `--equal` all prompts have one length; with `--frozen` no weight has gradients, as in the
+runners of a training. PYTHON is of an environment with vLLM, such as `build/adapters/vllm/bin/python` after
 `make vllm-test`.
 """
 
@@ -35,7 +36,7 @@ def main() -> None:
     if options.serve:
         _serve(_vllm(options.model))
         return
-    model = _model(options.model)
+    model = _model(options.model).requires_grad_(not options.frozen)
     ways: dict[str, Way] = {"sampler": _ours(model), "generate": _theirs(model)}
     if options.vllm:
         ways["vLLM"] = _Remote(options.vllm, options.model)
@@ -70,6 +71,8 @@ def _options() -> Any:
     parser.add_argument("--model", default="")
     parser.add_argument("--vllm", default="")
     parser.add_argument("--serve", action="store_true", help="what the process of --vllm is started with")
+    parser.add_argument("--equal", action="store_true")
+    parser.add_argument("--frozen", action="store_true")
     for name, default in {"prompts": 16, "replies": 4, "length": 700, "tokens": 192, "rounds": 3, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
@@ -91,7 +94,8 @@ def _model(folder: str) -> Any:
 def _prompts(options: Any, round_: int) -> list[list[int]]:
     """Return prompts of about the requested length, other ones in each round; each occurs `replies` times."""
     draw = np.random.default_rng(round_)
-    lengths = options.length + draw.integers(-options.length // 10, options.length // 10 + 1, options.prompts)
+    most = 0 if options.equal else options.length // 10
+    lengths = options.length + draw.integers(-most, most + 1, options.prompts)
     distinct = [draw.integers(3, 400, length).tolist() for length in lengths]
     return [prompt for prompt in distinct for _ in range(options.replies)]
 

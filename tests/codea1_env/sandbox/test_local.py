@@ -90,10 +90,8 @@ def test_an_exception_is_an_error_with_name_and_message(sandbox: LocalSandbox, b
 
 
 def test_processor_time_is_limited_per_call(sandbox: LocalSandbox) -> None:
-    started = time.monotonic()
     report = run(sandbox, SPIN, "f(0)", "f(1)", "f(0)", limits=QUICK)
     assert kinds(report.outcomes) == ["value", "time_limit", "value"]
-    assert time.monotonic() - started < 5
     assert report.cpu_s < 1.0
 
 
