@@ -15,7 +15,7 @@ from codea1_env.errors import UserError
 from codea1_env.records.file_errors import file_errors, require_plain
 
 LOCK = ".lock"
-"""Name of the lock file in a hold_lock folder."""
+"""Name of the lock file in a locked folder."""
 
 _held: WeakValueDictionary[tuple[int, int, int], BinaryIO] = WeakValueDictionary()
 """By process, device and inode of a folder. A process can lock the same file twice; a fork inherits no lock."""
@@ -25,7 +25,7 @@ def hold_folder(folder: Path) -> BinaryIO:
     """Lock a folder for as long as the returned file is open; the lock of a dead process is released.
 
     Raises:
-        UserError: this or another process has hold_lock the folder, it cannot be written, or it holds a link.
+        UserError: this or another process has locked the folder, it cannot be written, or it holds a link.
     """
     with file_errors(folder):
         require_plain(folder, may_link=False)
@@ -70,7 +70,7 @@ def _is_at(place: Path, file: BinaryIO) -> bool:
 
 
 def take_lock(file: BinaryIO, *, wait: bool) -> bool:
-    """Lock a file until it is closed; return False if another process has hold_lock it.
+    """Lock a file until it is closed; return False if another process has locked it.
 
     It is a record lock. Unlike the lock of flock, forked children do not share it, which may outlive a killed run
     briefly. But closing any other handle of the same file releases it, so the file should serve no other purpose.

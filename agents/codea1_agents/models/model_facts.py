@@ -38,12 +38,12 @@ class ModelFacts:
     """The GGUF file that it was converted from; None: it is a folder or an id."""
 
     def longest_reply(self, usual: int = USUAL_REPLY) -> int:
-        """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
+        """Return a limit for replies in tokens: the usual one, or half of the context if that is less."""
         return longest_reply(self.context, usual)
 
 
 def longest_reply(context: int | None, usual: int = USUAL_REPLY) -> int:
-    """Return a limit for replies in tokens: the wanted one, or half of the context if that is known and less."""
+    """Return a limit for replies in tokens: the usual one, or half of the context if that is known and less."""
     return usual if context is None else max(1, min(usual, context // 2))
 
 

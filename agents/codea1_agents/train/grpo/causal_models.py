@@ -493,9 +493,7 @@ def token_figures(
 
     def figures(of_states: Tensor, of_tokens: Tensor) -> tuple[Tensor, Tensor]:
         torch.clear_autocast_cache()  # or all parts shared one cast of the weights, and their gradients its few bits
-        logits = head(of_states).float()
-        if temperature != 1:
-            logits = logits / temperature
+        logits = _logits(of_states, head, temperature)
         with contextlib.nullcontext() if entropy_gradient else torch.no_grad():
             spread = logits.log_softmax(-1)
             entropy = -(spread.exp() * spread).sum(-1)
@@ -527,13 +525,13 @@ class _UnderFrozenHead(torch.autograd.Function):  # type: ignore[misc]  # torch 
         ctx: Any, states: Tensor, tokens: Tensor, head: torch.nn.Linear, temperature: float
     ) -> tuple[Tensor, Tensor]:
         """Return log-probabilities and entropies (n,) of tokens (n,) by the states (n, H) that predict them."""
-        logits = head(states).float().div_(temperature)
-        log_probs = token_log_probs(logits, tokens)
+        logits = _logits(states, head, temperature)
         spread = logits.sub_(logits.logsumexp(-1, keepdim=True))
+        log_probs = spread.gather(-1, tokens[:, None]).squeeze(-1)
         probs = spread.exp()
         entropies = -torch.linalg.vecdot(probs, spread)
-        slope = probs.neg_().scatter_add_(-1, tokens[:, None], torch.ones_like(probs[:, :1])).div_(temperature)
-        ctx.save_for_backward((slope.to(head.weight.dtype) @ head.weight).to(states.dtype))
+        slope = probs.neg_().scatter_add_(-1, tokens[:, None], torch.ones_like(probs[:, :1]))
+        ctx.save_for_backward((slope.to(head.weight.dtype) @ head.weight).to(states.dtype).div_(temperature))
         ctx.mark_non_differentiable(entropies)
         return log_probs, entropies
 
@@ -542,6 +540,12 @@ class _UnderFrozenHead(torch.autograd.Function):  # type: ignore[misc]  # torch 
         """Return the gradient of the states."""
         (slope,) = ctx.saved_tensors
         return (gradients[0][:, None] * slope).to(slope.dtype), None, None, None
+
+
+def _logits(states: Tensor, head: Callable[[Tensor], Tensor], temperature: float) -> Tensor:
+    """Return the logits (n, V) of states (n, H) in float32, divided by the temperature."""
+    logits = head(states).float()
+    return logits if temperature == 1 else logits / temperature
 
 
 def token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:

@@ -108,9 +108,8 @@ class RunnerPool:
             elif self.group.local_env_runner is not None:
                 yield work(remaining, self.group.local_env_runner)
                 continue
-            if (
-                not self.group.healthy_worker_ids()
-            ):  # a new runner has the learners' weights; others may have older ones
+            # A new runner has the learners' weights; others may have older ones.
+            if not self.group.healthy_worker_ids():
                 self.restore(self.group)
 
     def map_once(self, items: Sequence[_T], work: Callable[[Sequence[_T], Any], _R]) -> Iterator[_R]:
