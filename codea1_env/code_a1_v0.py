@@ -202,7 +202,9 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
         judged = JudgedRound(
             self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
         )
-        self._coder_feedback, self._tester_feedback = coder_feedback(judged), tester_feedback(judged)
+        (report,) = tree.report.candidates
+        self._coder_feedback = coder_feedback(report)
+        self._tester_feedback = tester_feedback(None if tester_reply is None else report.suites[0])
         self._finish_round(judged, self._n_cut)
 
     def _shown_program(self) -> str:

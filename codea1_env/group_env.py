@@ -7,24 +7,30 @@
 :AEC form: `pettingzoo.utils.parallel_to_aec(env)`
 :Many problems at once: `GroupVector`
 
-**An episode** is one problem and two steps. The coders act in the first step, the testers in the second; actions of
-other agents are ignored and may be missing. `infos[agent]["active"]` says whose turn it is. All agents live from the
-reset to the end, because PettingZoo does not allow an agent to return and coders get their rewards after the testers
-have acted. Only the testers of a program that does not load end after the first step (`skip_invalid`). If none of the
-programs loads, no suite could be paid, so the first step is the last one; so it is without testers (M = 0). Suites for
-all candidates are written without the programs, so their testers act in any case.
+**An episode** is one problem and `max_cycles` rounds of two steps. The coders act in the first step of a round, the
+testers in the second; actions of other agents are ignored and may be missing. `infos[agent]["active"]` says whose turn
+it is. All agents live from the reset to the end of their candidate, because PettingZoo does not allow an agent to
+return and coders get their rewards after the testers have acted. Only the testers of a program that does not load have
+no turn (`skip_invalid`); in the last round they end after the first step. If none of the programs loads, no suite
+could be paid, so the round has one step; so it has without testers (M = 0). Suites for all candidates are written
+without the programs, so their testers act in any case.
 
-**Rewards** come with the last step. A coder gets the reward of its program with all its suites, a tester that of its
-suite; a suite for all candidates gets the mean over the programs that load. An unknown reward is masked: it is nan and
-the agent is *truncated*. All other agents *terminate*. An agent that gives no reply acts with
-`AgentUnavailable(reason)`: rewards that depend on its reply are masked, and the other agents continue.
+**Later rounds** continue each candidate without branching: its coder sees its program and what failed in one of its M
+suites, which the seed draws, and repairs it. A candidate that passed all tests, was not changed or is masked is over,
+and its agents are done (`rounds.trajectories`).
+
+**Rewards** come with the last step of each round. A coder gets the reward of its program with all its suites, a tester
+that of its suite; a suite for all candidates gets the mean over the programs that load. An unknown reward is masked:
+it is nan, and an agent that is done with it is *truncated*. All other agents *terminate*. An agent that gives no reply
+acts with `AgentUnavailable(reason)`: rewards that depend on its reply are masked, and the other agents continue.
 
 **Infos** are those of `code_a1_v0`, with candidate and suite in `episode_id`. An agent gets them at its turn, and more
 after it is judged. The counts of a coder cover all its suites; those of a suite for all candidates cover all of them.
-`env.unwrapped.last_tree` holds all verdicts of the last episode. Feedback is empty, since there is one round.
+`env.unwrapped.last_tree` holds all verdicts of the last round.
 
 **Reset options**: those of `code_a1_v0`, and `tree`: a `codea1_env.Tree` of this shape, which is played unchanged. The
-caller then owns the Mistake Book: it puts the replays into the tree and records `last_tree.book_report`.
+caller then owns the Mistake Book: it puts the replays into the tree and records `last_tree.book_report`. All rounds
+replay the same cases.
 
 For other rewards, derive a class and change the rewards that `step` returns.
 
@@ -62,9 +68,10 @@ from codea1_env.facts.submissions import Info, Role
 from codea1_env.observations import action_space, checked_reply, judged_pairs_info, observation_of, observation_space
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.closing import Closing
-from codea1_env.rounds.episodes import VIEWS, EpisodeSource, Lifecycle
+from codea1_env.rounds.episodes import MAX_CYCLES, VIEWS, EpisodeSource, Lifecycle
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tree, Turn
+from codea1_env.rounds.trajectories import next_tree
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import Rewards, reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
@@ -109,6 +116,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     metadata: dict[str, Any] = {"name": "code_a1_group_v0", "render_modes": []}  # noqa: RUF012  PettingZoo declares it so
     render_mode = None
     kind = "parallel"
+    _sent: list[Action] | None
 
     def __init__(
         self,
@@ -119,6 +127,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         suites_per: str = "candidate",
         rules: str | Ruleset = "fixed",
         tester_view: str = "white_box",
+        max_cycles: int = 1,
         book: MistakeBook | str | Path | None = None,
         sandbox: Sandbox | str = "local",
         limits: Limits | None = None,
@@ -137,6 +146,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             suites_per: `candidate` (M suites for each) or `problem` (M suites for all, written without the programs).
             rules: a `Ruleset` or the name of one.
             tester_view: `white_box` or `black_box`; suites per problem are `black_box` in any case.
+            max_cycles: rounds per episode, from 1 to `MAX_CYCLES`; more than one need suites for each candidate.
             book: a Mistake Book, or the path of one; None: a new one in memory.
             sandbox: a back end or its name; environments of a process share one local pool.
             limits: bounds per call of a program; None: the defaults of `Limits`.
@@ -159,6 +169,12 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self.suites_per = SuitesPer(one_of("suites_per", suites_per, [each.value for each in SuitesPer]))
         view = one_of("tester_view", tester_view, VIEWS)
         view = view if self.suites_per is SuitesPer.CANDIDATE else "black_box"
+        self.n_rounds = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
+        if self.n_rounds > 1 and (self.suites_per is SuitesPer.PROBLEM or not self.n_suites):
+            raise UserError(
+                f"max_cycles: the next round repairs what failed in a candidate's own suites, so {max_cycles} rounds "
+                f"need suites per candidate, got {self.n_suites} suites per {self.suites_per}"
+            )
         self.round_options = RoundOptions(
             tester_view=view,
             skips_invalid=of_type("skip_invalid", skip_invalid, bool),
@@ -170,7 +186,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self.book = self._source.book
         self._name_agents()
         self.last_tree: JudgedTree | None = None
-        """The last episode after it was judged; None before."""
+        """The last round after it was judged; None before the first."""
 
     def _name_agents(self) -> None:
         n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
@@ -187,7 +203,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "observation") not in self._spaces:
-            self._spaces[self.require_agent(agent), "observation"] = observation_space(1)
+            self._spaces[self.require_agent(agent), "observation"] = observation_space(self.n_rounds)
         return self._spaces[agent, "observation"]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
@@ -205,14 +221,10 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         """
         self.require_open()
         tree = self._choose_tree(seed, self._source.check_options(options or {}))
-        self._rounds, self._place = self.referee.open([tree], self.round_options), 0
-        self._sent: list[Action] | None = None
-        self.tree = tree
         self.last_tree = None
         self.agents = self.possible_agents[:]
-        self._n_cut: dict[str, int] = {}
         self._turn_infos: dict[str, Info] = {}
-        self._take_turns("coder")
+        self._begin_round(tree)
         return self._observations(), self._filter_infos(self._infos())
 
     def step(self, actions: Mapping[str, Action]) -> _Step:
@@ -232,7 +244,6 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             raise RuntimeError("actions changed after they had been sent to a shared round")
         if self.acting == "coder":
             return self._begin_tester_turns()
-        self.turns = {}
         return self._finish({}, {})
 
     def close(self) -> None:
@@ -275,10 +286,11 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             self._source.draw.seed(seed)
             tree = of_type("reset option tree", options["tree"], Tree)
             own = (self.n_candidates, self.n_suites, self.suites_per)
-            if (tree.n_candidates, tree.n_suites, tree.suites_per) != own:
-                raise UserError("reset option tree must have {} candidates and {} suites per {}".format(*own))
+            if (tree.n_candidates, tree.n_suites, tree.suites_per) != own or tree.round:
+                shape = "{} candidates and {} suites per {}".format(*own)
+                raise UserError(f"reset option tree must have {shape} and be of the first round, got {tree!r:.200}")
             return tree
-        episode = self._source.begin(seed, options)
+        self._episode = episode = self._source.begin(seed, options)
         return Tree(
             episode.problem,
             self.n_candidates,
@@ -289,42 +301,65 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             seed=(episode.number,),
         )
 
+    def _begin_round(self, tree: Tree) -> None:
+        self.tree = tree
+        self._positions = {number: n for n, number in enumerate(tree.numbers)}
+        self._rounds, self._place = self.referee.open([tree], self.round_options), 0
+        self._sent = None
+        self._n_cut: dict[str, int] = {}
+        self._idle: frozenset[str] = frozenset()
+        """Testers that have no turn in this round, and are paid already."""
+        self._take_turns("coder")
+
     def _take_turns(self, role: Role) -> None:
-        turns = self._rounds.turns_of(self._place, role)
+        numbers = self.tree.numbers
         self.acting = role
         self.turns = {
-            coder_name(turn.candidate) if role == "coder" else tester_name(turn.candidate, turn.suite): turn
-            for turn in turns
+            coder_name(numbers[turn.candidate])
+            if role == "coder"
+            else tester_name(numbers[turn.candidate], turn.suite): turn
+            for turn in self._rounds.turns_of(self._place, role)
         }
         self._turn_infos |= {agent: turn.info for agent, turn in self.turns.items()}
 
     def _begin_tester_turns(self) -> _Step:
-        """Begin the testers' turns; testers without a turn are done, and if none has one, so is the episode."""
+        """Begin the testers' turns; testers without a turn are paid, and if none has one, the round is over."""
         self._take_turns("tester")
         early_verdicts = self._rounds.early_verdicts()[self._place]
-        done = {agent: early_verdicts[group] for agent, (group, _) in self._testers.items() if agent not in self.turns}
+        self._idle = frozenset(agent for agent in self.agents if agent in self._testers and agent not in self.turns)
         rewards, infos = {}, {}
-        for agent, verdict in done.items():
+        for agent in (agent for agent in self.agents if agent in self._idle):
+            verdict = early_verdicts[self._position(agent)]
             assert verdict is not None  # else the tester would have a turn
             rewards[agent] = reward_of_no_suite(verdict, self.rules).value
             infos[agent] = {"verdict": verdict.value, "masked": isnan(rewards[agent])}
         if not self.turns:
             return self._finish(rewards, infos)
         infos = {agent: info | infos.get(agent, {}) for agent, info in self._infos().items()}
-        return self._make_step(dict.fromkeys(self.agents, 0.0) | rewards, infos, done)
+        is_last = self.tree.round + 1 == self.n_rounds
+        return self._make_step(dict.fromkeys(self.agents, 0.0) | rewards, infos, self._idle if is_last else ())
 
     def _finish(self, rewards: dict[str, float], judged_infos: dict[str, dict[str, Any]]) -> _Step:
-        """Pay all agents; testers that had no turn have rewards and infos already."""
+        """Pay all agents that have no reward yet, and begin the next round of the candidates that play it."""
+        self.turns = {}
         judged = self.last_tree = self._rounds.judged[self._place]
         size = None
         if self._keeps_book and (book_report := judged.book_report) is not None:
-            delta = self._source.record(book_report, replace(self.provenance, episode_id=self.tree.name))
+            where = replace(self.provenance, episode_id=self.tree.name, round=self.tree.round)
+            delta = self._source.record(book_report, where)
             size = None if delta is None else delta.size
         for agent in [agent for agent in self.agents if agent not in rewards]:
-            rewards[agent] = self._reward_of(judged, agent)
-            judged_infos[agent] = self._judged_info(judged, agent, size)
+            is_paid = agent in self._idle
+            rewards[agent] = 0.0 if is_paid else self._reward_of(judged, agent)
+            judged_infos[agent] = {} if is_paid else self._judged_info(judged, agent, size)
+        done, following = self.agents, None
+        if self.tree.round + 1 < self.n_rounds and (following := next_tree(judged)) is not None:
+            if self._keeps_book:
+                following = replace(following, replayed=self._source.read_replays(self._episode))
+            done = [agent for agent in self.agents if self._group(agent) not in following.numbers]
+            self._begin_round(following)
         infos = {agent: info | judged_infos[agent] for agent, info in self._infos().items()}
-        return self._make_step({agent: rewards[agent] for agent in self.agents}, infos, self.agents, round_=1)
+        return self._make_step({agent: rewards[agent] for agent in self.agents}, infos, done, judged.tree.round + 1)
 
     def _make_step(
         self, rewards: dict[str, float], infos: dict[str, dict[str, Any]], done: Collection[str], round_: int = 0
@@ -336,10 +371,18 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self.agents = [agent for agent in self.agents if agent not in done]
         return observations, rewards, terminations, truncations, self._filter_infos(infos)
 
+    def _group(self, agent: str) -> int:
+        """Return the number of an agent's candidate, or 0 for a suite that tests all."""
+        return self._testers[agent][0] if agent in self._testers else self._coders[agent]
+
+    def _position(self, agent: str) -> int:
+        """Return the position of an agent's candidate in the tree of this round, or 0 for a suite that tests all."""
+        return self._positions[self._group(agent)]
+
     def _reward_of(self, judged: JudgedTree, agent: str) -> float:
         if agent in self._testers:
-            return float(judged.tester_rewards[self._testers[agent]])
-        return float(judged.coder_rewards[self._coders[agent]])
+            return float(judged.tester_rewards[self._position(agent), self._testers[agent][1]])
+        return float(judged.coder_rewards[self._position(agent)])
 
     # -- observations, infos and actions --
 
@@ -360,7 +403,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         reward = self._reward_of(judged, agent)
         if judged.report is None:
             return {"masked": isnan(reward)}
-        n, m = self._testers.get(agent, (self._coders.get(agent, 0), None))
+        n, m = self._position(agent), self._testers[agent][1] if agent in self._testers else None
         candidates, parts = judged.report.candidates[n : n + 1], judged.rewards[n].coder.weighted()
         if m is not None and judged.report.shares_suites:
             candidates, parts = judged.report.candidates, {"mean_over_candidates": reward}
@@ -417,10 +460,15 @@ class GroupVector(Closing):
                 raise UserError("environments of a vector must have the same rules, view and handling of faults")
         self._rounds: Rounds | None = None
         self._steps: list[GroupStep] = []
+        """By environment, the last step in which it took part."""
         self._sent: list[Mapping[str, Action]] = []
         self._work: Future[None] | None = None
         """Judges the actions that were sent."""
-        self._total_rewards: list[dict[str, float]] = []
+        self._judged: list[list[JudgedTree]] = []
+        """By environment, the rounds of the episode so far."""
+        self._paid: list[list[dict[str, float]]] = []
+        """By environment and round, the rewards by agent."""
+        self._judge_s = 0.0
 
     def __repr__(self) -> str:
         return f"<GroupVector of {len(self.envs)} {self._members[0]!r}>"
@@ -441,7 +489,7 @@ class GroupVector(Closing):
         Raises:
             UserError: as `GroupEnv.reset`, or there are more options than environments. Then no environment plays.
         """
-        self._rounds, self._steps, self._sent, self._total_rewards = None, [], [], []
+        self._rounds, self._steps, self._sent, self._judged, self._paid, self._judge_s = None, [], [], [], [], 0.0
         given = [None] * len(self.envs) if options is None else as_lists(options=options)[0]
         if not 1 <= len(given) <= len(self.envs):
             raise UserError(f"expected options for {len(self.envs)} environments, got {len(given)}")
@@ -450,12 +498,17 @@ class GroupVector(Closing):
         for position, (env, its_options) in enumerate(zip(self.envs, given, strict=False)):
             observations, infos = env.reset(seed=None if first is None else first + position, options=its_options)
             steps.append(GroupStep(observations, {}, {}, {}, infos))
-        members = self._members[: len(steps)]
+        self._steps, self._judged, self._paid = steps, [[] for _ in steps], [[{}] for _ in steps]
+        self._share_round()
+        return list(steps)
+
+    def _share_round(self) -> None:
+        """Let the environments whose coders have their turns play their round together."""
+        members = [member for member in self._playing() if member.turns]
+        self._judge_s = self.judge_s
         self._rounds = self.referee.open([member.tree for member in members], self._options)
         for place, member in enumerate(members):
             member.join(self._rounds, place)
-        self._steps, self._total_rewards = steps, [{} for _ in steps]
-        return self._steps
 
     def turns(self) -> list[Turn]:
         """Return all turns, environment by environment, in the order of agents.
@@ -465,8 +518,16 @@ class GroupVector(Closing):
         return [
             replace(turn, observation=step.observations[agent], info=step.infos[agent], tree=place)
             for place, (member, step) in enumerate(zip(self._playing(), self._steps, strict=True))
-            for agent, turn in member.turns.items()
+            for agent, turn in self._turns_of(member).items()
         ]
+
+    @property
+    def acting(self) -> Role:
+        """Whose turn it is in all environments; those that are at the next round already wait for the others."""
+        return "tester" if any(member.turns and member.acting == "tester" for member in self._playing()) else "coder"
+
+    def _turns_of(self, member: GroupEnv) -> Mapping[str, Turn]:
+        return member.turns if member.turns and member.acting == self.acting else {}
 
     def actions(self, replies: Sequence[Action]) -> list[dict[str, Action]]:
         """Return actions by agent, one mapping per environment, from replies in the order of `turns`.
@@ -474,7 +535,7 @@ class GroupVector(Closing):
         Raises:
             UserError: their number differs from the number of turns.
         """
-        names = [(place, agent) for place, member in enumerate(self._playing()) for agent in member.turns]
+        names = [(place, agent) for place, member in enumerate(self._playing()) for agent in self._turns_of(member)]
         by_agent: list[dict[str, Action]] = [{} for _ in self._playing()]
         for (place, agent), reply in zip(*as_lists(turns=names, replies=replies), strict=True):
             by_agent[place][agent] = reply
@@ -490,10 +551,15 @@ class GroupVector(Closing):
         if self._sent or self._rounds is None or not any(member.agents for member in members):
             raise UserError("send must be called after reset or recv, while the episode is running")
         members, given = as_lists(environments=members, actions=actions)
-        replies = [member.replies(its_actions) for member, its_actions in zip(members, given, strict=True)]
-        for member, its_replies in zip(members, replies, strict=True):
-            member.send(its_replies)
-        submit = self._rounds.submit_programs if members[0].acting == "coder" else self._rounds.submit_suites
+        acting = [bool(self._turns_of(member)) for member in members]
+        replies = [
+            member.replies(its_actions) if acts else []
+            for member, its_actions, acts in zip(members, given, acting, strict=True)
+        ]
+        for member, its_replies, acts in zip(members, replies, acting, strict=True):
+            if acts:
+                member.send(its_replies)
+        submit = self._rounds.submit_programs if self.acting == "coder" else self._rounds.submit_suites
         self._work = self.referee.start(submit, list(chain.from_iterable(replies)))
         self._sent = given
 
@@ -509,59 +575,74 @@ class GroupVector(Closing):
             raise UserError("recv must be called after send")
         self._work.result()  # raises before any member has stepped
         sent, self._sent = self._sent, []
-        members = self._playing()
-        acting = [list(member.turns) for member in members]
-        self._steps = [
-            GroupStep(*env.step(dict(given))) if member.agents else GroupStep({}, {}, {}, {}, {})
-            for env, member, given in zip(self.envs, members, sent, strict=False)
-        ]
-        for member, total, step, agents in zip(members, self._total_rewards, self._steps, acting, strict=True):
-            for agent in sorted({*total, *agents} & step.rewards.keys()):
+        acting = [(place, list(turns)) for place, m in enumerate(self._playing()) if (turns := self._turns_of(m))]
+        steps = [GroupStep({}, {}, {}, {}, {}) for _ in sent]
+        for place, agents in acting:
+            member, before = self._members[place], self._members[place].last_tree
+            self._steps[place] = steps[place] = step = GroupStep(*self.envs[place].step(dict(sent[place])))
+            problem, paid = member.tree.problem.id, self._paid[place][-1]
+            for agent in sorted({*paid, *agents} & step.rewards.keys()):
                 reward = step.rewards[agent]
                 if not isinstance(reward, Real) or isinf(reward):
                     raise UserError(
-                        f"environment: the reward of {agent} on problem {member.tree.problem.id} must be a finite "
-                        f"number, or nan where it is masked, got {reward!r}"
+                        f"environment: the reward of {agent} on problem {problem} must be a finite number, or nan "
+                        f"where it is masked, got {reward!r}"
                     )
-                total[agent] = total.get(agent, 0.0) + float(reward)
-        return self._steps
+                paid[agent] = paid.get(agent, 0.0) + float(reward)
+            if member.last_tree is not None and member.last_tree is not before:
+                self._judged[place].append(member.last_tree)
+                self._paid[place].append({})
+        if self.acting == "coder" and any(member.turns for member in self._playing()):
+            self._share_round()
+        return steps
 
     # -- results --
 
     def trees(self) -> list[JudgedTree]:
-        """Return the judged trees of a finished episode, with verdicts and the rewards of the *rules*.
+        """Return the judged trees of a finished episode's last rounds, with verdicts and the rewards of the *rules*.
 
         Raises:
             UserError: the episode is still running.
         """
-        judged = [member.last_tree for member in self._playing()]
-        if None in judged or not judged:
+        return [self.rounds(place)[-1] for place in range(max(1, len(self._steps)))]
+
+    def rounds(self, place: int) -> tuple[JudgedTree, ...]:
+        """Return the judged trees of one environment's finished episode, round by round.
+
+        Raises:
+            UserError: the episode is still running.
+        """
+        if not self._judged or any(member.agents for member in self._playing()):
             raise UserError("the episode is still running")
-        return judged  # type: ignore[return-value]  # just checked
+        return tuple(self._judged[self._checked(place)])
 
-    def coder_rewards(self, place: int) -> Rewards:
-        """Return the rewards that one *environment* has given its coders, (N,): nan where masked."""
-        total, tree = self._rewards_of(place), self._members[place].tree
-        return np.array([total.get(coder_name(n), np.nan) for n in range(tree.n_candidates)])
+    def coder_rewards(self, place: int, round_: int = 0) -> Rewards:
+        """Return the rewards that one *environment* has given its coders in a round, (N,): nan where masked."""
+        paid = self._paid[self._checked(place)][round_]
+        return np.array([paid.get(coder_name(n), np.nan) for n in range(self._members[place].n_candidates)])
 
-    def tester_rewards(self, place: int) -> Rewards:
-        """Return the rewards that one *environment* has given its testers, (G, M): nan if masked or without a turn."""
-        total, tree = self._rewards_of(place), self._members[place].tree
-        names = [tester_name(g, m) for g in range(tree.n_groups) for m in range(tree.n_suites)]
-        return np.array([total.get(name, np.nan) for name in names]).reshape(tree.n_groups, tree.n_suites)
+    def tester_rewards(self, place: int, round_: int = 0) -> Rewards:
+        """Return the rewards that one *environment* has given its testers in a round, (G, M).
+
+        They are nan where they are masked, or where there was no turn.
+        """
+        paid, member = self._paid[self._checked(place)][round_], self._members[place]
+        n_groups = member.n_candidates if member.suites_per is SuitesPer.CANDIDATE else 1
+        names = [tester_name(g, m) for g in range(n_groups) for m in range(member.n_suites)]
+        return np.array([paid.get(name, np.nan) for name in names]).reshape(n_groups, member.n_suites)
 
     @property
     def judge_s(self) -> float:
         """Seconds of checking and judging since the reset."""
-        return self._rounds.judge_s if self._rounds is not None else 0.0
+        return self._judge_s + (self._rounds.judge_s if self._rounds is not None else 0.0)
 
     def close(self) -> None:
         """Close all environments."""
         for env in self.envs:
             env.close()
 
-    def _rewards_of(self, place: int) -> dict[str, float]:
-        return self._total_rewards[whole_number("place", place, least=0, most=len(self._total_rewards) - 1)]
+    def _checked(self, place: int) -> int:
+        return whole_number("place", place, least=0, most=len(self._steps) - 1)
 
     def _playing(self) -> list[GroupEnv]:
         return self._members[: len(self._steps)]

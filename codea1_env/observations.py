@@ -20,7 +20,6 @@ from codea1_env import values
 from codea1_env.errors import UserError
 from codea1_env.facts.answers import AnswerOrder
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
-from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.rewards import with_decided
 
@@ -113,9 +112,8 @@ def checked_reply(agent: str, action: object) -> tuple[str, int]:
     return action[:MAX_REPLY_CHARS], max(0, len(action) - MAX_REPLY_CHARS)
 
 
-def coder_feedback(judged: JudgedRound) -> str:
+def coder_feedback(report: CandidateReport) -> str:
     """Return the feedback to a coder: the verdict on its program and the failed cases."""
-    report = judged.report.candidates[0]
     if not report.loads:
         return f"The program is invalid ({_words(report.verdict)}). {report.detail}".strip()
     cases = [*with_decided(report).replayed, *(case for suite in report.suites for case in suite.cases)]
@@ -129,11 +127,14 @@ def coder_feedback(judged: JudgedRound) -> str:
     return "\n".join(lines)
 
 
-def tester_feedback(judged: JudgedRound) -> str:
-    """Return the feedback to a tester: how many of its cases were valid and failed, and the rejections."""
-    if judged.tester_reply is None:
+def tester_feedback(suite: SuiteReport | None) -> str:
+    """Return the feedback to a tester: how many of its cases were valid and failed, and the rejections.
+
+    Args:
+        suite: the tester's; None if it had no turn.
+    """
+    if suite is None:
         return "The previous program was invalid; no suite was requested."
-    suite = judged.report.candidates[0].suites[0]
     n_failed = sum(case.verdict.is_failure for case in suite.cases)
     lines = [f"{len(suite.cases)} valid tests, {n_failed} of them failed on the program."]
     lines += [f"{r.reason.value}: {r.source} {r.detail}".rstrip() for r in suite.suite.rejections[:_MAX_CASES_SHOWN]]

@@ -63,8 +63,22 @@ class SuitesPer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Trajectory:
+    """A candidate's way through the rounds of an episode, up to a round: what its players are shown in that round."""
+
+    number: int
+    """Of the candidate in the first round, from 0."""
+    program: str
+    """Its program of the round before."""
+    suite: int
+    """Position of the suite that the feedback is about, in the group of the round before."""
+    coder_feedback: str
+    tester_feedback: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
-    """The shape of what is played about one problem.
+    """The shape of what is played about one problem in one round.
 
     Raises:
         UserError: there is less than one candidate, or the number of suites is negative, or they are not whole numbers.
@@ -82,11 +96,25 @@ class Tree:
     """Prefix of the `episode_id` of its turns."""
     seed: tuple[int, ...] = ()
     """Prefix of the seed key of its turns."""
+    round: int = 0
+    """Of the episode, from 0."""
+    trajectories: tuple[Trajectory, ...] = ()
+    """(N,) those that play a later round; () in the first, whose players have seen nothing."""
 
     def __post_init__(self) -> None:
         of_type("the problem of a tree", self.problem, Problem)
         whole_number("n_candidates", self.n_candidates, most=inf)
         whole_number("n_suites", self.n_suites, most=inf, least=0)
+        if bool(self.round) != bool(self.trajectories) or len(self.trajectories) not in (0, self.n_candidates):
+            raise UserError(
+                f"round {self.round} of a tree needs {self.n_candidates if self.round else 0} trajectories, "
+                f"got {len(self.trajectories)}"
+            )
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """(N,) the number of each candidate in the first round; in later ones some are missing."""
+        return tuple(each.number for each in self.trajectories) or tuple(range(self.n_candidates))
 
     @property
     def n_groups(self) -> int:
@@ -458,11 +486,15 @@ class Rounds:
         return [tree.n_suites if check is None else 0 for check in self._read_programs()[t].early_checks]
 
     def _turn(self, t: int, role: Role, n: int, m: int) -> Turn:
-        tree, view, shown = self.trees[t], self._options.tester_view, ""
+        tree, view, shown, feedback = self.trees[t], self._options.tester_view, "", ""
+        if tree.trajectories:
+            past = tree.trajectories[n]
+            shown, feedback = ("", past.tester_feedback) if role == "tester" else (past.program, past.coder_feedback)
         if role == "tester" and view in ("", "white_box") and tree.suites_per is SuitesPer.CANDIDATE:
             shown = self._read_programs()[t].candidates[n].program
         if self._options.sample_of is None:
-            name, seed, sample = f"{tree.name}-{n}-{m}", (*tree.seed, _ROLES.index(role), n, m), {}
+            number, later = tree.numbers[n], (tree.round,) if tree.round else ()
+            name, seed, sample = f"{tree.name}-{number}-{m}", (*tree.seed, _ROLES.index(role), number, m, *later), {}
         else:
             number = self._options.sample_of(n, m)
             name, seed, sample = f"{tree.problem.id}/{number}", (), {"sample": number}
@@ -470,12 +502,12 @@ class Rounds:
             tree.problem,
             episode_id=name,
             role=role,
-            round_=0,
+            round_=tree.round,
             tests_per_suite=self._judge.rules.tests_per_suite,
             program=shown,
             tester_view=view,
         )
-        return Turn(observation_of(tree.problem, 0, shown), info | sample, seed, t, n, m)
+        return Turn(observation_of(tree.problem, tree.round, shown, feedback), info | sample, seed, t, n, m)
 
     def _ask(self, question: Callable[[list[_T]], Sequence[_U]], about: list[_T]) -> tuple[Sequence[_U | None], str]:
         """Return what the judge says, or Nones and why the sandbox cannot be used if that is masked."""
