@@ -24,6 +24,7 @@ _ROUNDING = 1e-9  # 1 - 0.9 is less than 0.1
 
 Rewards = NDArray[np.float64]
 AdvantageForm = Literal["sum", "decoupled", "conditioned"]
+ReturnForm = Literal["last", "sum"]
 
 VALIDITY = "validity"
 """The part that says which suites are valid."""
@@ -64,6 +65,34 @@ def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantage
     is_trained = known & (n_known >= 2) & (has_spread | keeps_flat)
     values = np.where(is_trained & has_spread, centred / (std + _EPSILON), 0.0)
     return Advantages(values, is_trained)
+
+
+def trajectory_returns(
+    rewards: Sequence[Rewards], numbers: Sequence[Sequence[int]], n_turns: int, form: ReturnForm, discount: float
+) -> Rewards:
+    """Return what each trajectory of a problem is worth; its advantage is that of the coder's reply in each turn.
+
+    A trajectory that is over before the last turn keeps its last reward for the turns that it does not need, so that a
+    program that is right at once is worth more than one that is repaired.
+
+    Args:
+        rewards: by turn, (N,) of the coder, of which those of the trajectories that play the turn count; nan masks.
+        numbers: by turn, which trajectories play it.
+        n_turns: of a trajectory that is never over.
+        form: `last`: the reward of the last turn. `sum`: of all turns.
+        discount: factor per turn in the sum.
+
+    Returns:
+        (N,); nan for a trajectory that is masked in any turn: its worth is not known.
+    """
+    latest = np.array(rewards[0], dtype=np.float64)
+    total = latest.copy()
+    for turn in range(1, n_turns):
+        if turn < len(rewards):
+            playing = list(numbers[turn])
+            latest[playing] = rewards[turn][playing]
+        total = total + discount**turn * latest
+    return np.where(np.isnan(total), np.nan, latest) if form == "last" else total
 
 
 def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False) -> NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import chdir, suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Run one iteration."""
         begun = time.perf_counter()
         n, shape = self.config.problems_per_step, self.settings.rollout
-        parts = {Part.PROGRAMS: shape.n_candidates, Part.SUITES: shape.n_groups * shape.n_suites, Part.JUDGED: 1}
+        replies = {Part.PROGRAMS: shape.n_candidates, Part.SUITES: shape.n_groups * shape.n_suites}
+        parts = {**{part: shape.turns * count for part, count in replies.items()}, Part.JUDGED: 1}
         self.meter.begin(Phase.SAMPLING, {part: n * per_problem for part, per_problem in parts.items() if per_problem})
         synced_s = 0.0 if self._ahead is not None else self._sync_timed()
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
@@ -341,7 +343,9 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             batch = [response for tree in rolled.trees for response in tree.trained]
             if self.config.advantages == "decoupled":
                 batch = with_advantages_over_batch(batch, "tester")
-            batch = planned(batch, self.config.minibatches_per_epoch, (self.settings.seed, self.iteration))
+            together = attrgetter("prompt" if self.config.turns == 1 else "task")
+            seed = self.settings.seed, self.iteration
+            batch = planned(batch, self.config.minibatches_per_epoch, seed, together)
             if not batch:
                 return rolled, [], []
             stored = {tree.number: tree.stored for tree in rolled.trees}
@@ -376,7 +380,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
                     coder=self.settings.player_of("coder"),
                     tester=self.settings.player_of("tester"),
                 )
-                deltas.append(self.book.apply(tree.problem_id, pickle.loads(tree.book), rules, where))
+                of_turns = pickle.loads(tree.book)
+                deltas += [self.book.apply(tree.problem_id, changes, rules, where) for changes in of_turns]
         return deltas
 
     # Learning

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import heapq
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -159,7 +160,12 @@ def with_advantages_over_batch(responses: Sequence[_Row], role: str) -> list[_Ro
     return [replace(each, advantage=next(advantages)) if each.role == role else each for each in responses]
 
 
-def planned(responses: Sequence[_Row], n_minibatches: int, seed: Sequence[int]) -> list[_Row]:
+def planned(
+    responses: Sequence[_Row],
+    n_minibatches: int,
+    seed: Sequence[int],
+    together: Callable[[Any], object] = attrgetter("prompt"),
+) -> list[_Row]:
     """Return the responses with their optimiser step and with the token weights that make its loss a mean over tokens.
 
     Responses to one prompt share their step, so that the learner may compute the prompt once. Each token of a module in
@@ -170,10 +176,12 @@ def planned(responses: Sequence[_Row], n_minibatches: int, seed: Sequence[int]) 
         responses: in an order that does not depend on the runners.
         n_minibatches: optimiser steps per epoch; a module with fewer prompts has fewer steps.
         seed: decides which prompts share an optimiser step.
+        together: responses for which it is equal share their step: those to a prompt, or, with several turns, those of
+            a task, since the turns of a trajectory have one advantage.
     """
     found: list[_Row] = []
     for number, module in enumerate(sorted({each.module for each in responses})):
-        mine = _by_prompt(each for each in responses if each.module == module)
+        mine = _grouped((each for each in responses if each.module == module), together)
         order = np.random.default_rng([*seed, number]).permutation(len(mine)) if n_minibatches > 1 else range(len(mine))
         for minibatch in range(n_minibatches):
             step = [each for position in sorted(order[minibatch::n_minibatches]) for each in mine[position]]
@@ -194,7 +202,9 @@ def shards(responses: Sequence[_Row], n_learners: int) -> list[list[_Row]]:
         of_step = [each for each in responses if (each.module, each.minibatch) == step]
         loads = [(0, learner) for learner in range(n_learners)]  # a heap: of equal loads, the first learner's
         mine: list[list[_Row]] = [[] for _ in range(n_learners)]
-        for group in sorted(_by_prompt(of_step), key=lambda each: -_n_tokens(each)):  # a stable sort
+        for group in sorted(
+            _grouped(of_step, attrgetter("prompt")), key=lambda each: -_n_tokens(each)
+        ):  # a stable sort
             load, learner = loads[0]
             heapq.heapreplace(loads, (load + _n_tokens(group), learner))
             mine[learner] += group
@@ -203,11 +213,11 @@ def shards(responses: Sequence[_Row], n_learners: int) -> list[list[_Row]]:
     return found
 
 
-def _by_prompt(responses: Iterable[_Row]) -> list[list[_Row]]:
-    found: dict[object, list[_Row]] = {}
+def _grouped(responses: Iterable[_Row], key: Callable[[Any], object]) -> list[list[_Row]]:
+    groups: dict[object, list[_Row]] = {}
     for each in responses:
-        found.setdefault(each.prompt, []).append(each)
-    return list(found.values())
+        groups.setdefault(key(each), []).append(each)
+    return list(groups.values())
 
 
 def _n_tokens(group: Sequence[ScoredResponse] | Sequence[StoredResponse]) -> int:

@@ -443,6 +443,14 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError("suites_per='problem': such suites test all programs at once; set tester_view='black_box'")
         if not self.n_suites and self.rules.reward.pays_tester:
             raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests need none")
+        has_feedback = self.n_suites and self._has_player("tester") and self.suites_per == SuitesPer.CANDIDATE
+        if self.turns > 1 and not has_feedback:
+            raise UserError(
+                f"turns={self.turns}: later turns repair what failed in a candidate's suites, so they need a tester, "
+                "n_suites of at least 1 and suites_per='candidate'"
+            )
+        if self.turn_return == "last" and self.turn_discount != 1:
+            raise UserError(f"turn_discount={self.turn_discount} is for turn_return='sum', got 'last'")
 
     def _check_placement(self) -> None:
         if self.overlap and not self.num_env_runners:

@@ -14,9 +14,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from codea1_agents.train.declared import Count, CountOrZero, Finite, Flag, NotNegative, Positive
-from codea1_agents.train.grpo.advantages import AdvantageForm
+from codea1_agents.train.grpo.advantages import AdvantageForm, ReturnForm
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
+from codea1_env.rounds.episodes import MAX_CYCLES
 from codea1_env.rounds.rounds import SuitesPer
 
 _TRUNCATIONS = ("top_p", "top_k", "min_p")
@@ -40,6 +41,8 @@ class Shape:
     keep_zero_std_groups: Flag = False
     """Whether groups of equal rewards train: with advantages 0, in the divergence and in the mean over tokens. The
     official code drops no group."""
+    turns: Annotated[int, Field(ge=1, le=MAX_CYCLES, strict=True)] = 1
+    """Rounds per problem. From the second one on, a coder repairs what failed in one of its program's suites."""
     problems_at_once: Count = 8
     """Problems that a runner generates together while the sandbox judges others."""
 
@@ -65,7 +68,7 @@ class RolloutSettings(Shape):
 
 @dataclass(frozen=True)
 class AdvantageSettings:
-    """How the advantages of testers compare the suites of a group. Coders have the form `sum`."""
+    """How the advantages of testers compare the suites of a group. Those of coders compare rewards, or returns."""
 
     advantages: AdvantageForm = "sum"
     """`sum`: by their rewards. `decoupled`: by each part of them. `conditioned`: by validity, and the valid ones by
@@ -77,6 +80,10 @@ class AdvantageSettings:
     input for whether the program fails it, those of an answer for whether it is right (`credit`)."""
     other_text: OtherText = "nothing"
     """With `credit` by `test` or `block`: what text outside of tests is paid for: nothing, or the mean of its suite."""
+    turn_return: ReturnForm = "sum"
+    """With several turns, what the advantages of coders compare: the sum of a trajectory's rewards, or the last one."""
+    turn_discount: Annotated[float, Field(gt=0, le=1, strict=True)] = 1.0
+    """With `turn_return = "sum"`: factor of each turn's reward for the one of the turn before."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from codea1_agents.train.grpo.rollout import RolledTree
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+from codea1_env.rounds.trajectories import solves
 from codea1_env.rules.funnel import count_tests, funnel
 from codea1_env.rules.mistake_book import changes
 from codea1_env.rules.rewards import Reward, n_right, with_decided
@@ -109,7 +110,7 @@ class TreeFacts:
     """Why no player of a role could reply; empty otherwise."""
     trained: tuple[StoredResponse, ...]
     book: bytes | None
-    """How it changes the Mistake Book (`BookChange`s), pickled; None: it does not count as a round."""
+    """How each of its turns changes the Mistake Book (`BookChange`s), pickled; None: none counts as a round."""
     stored: Any = None
     """Ray's reference to the tree; the tree itself in a checkpoint, and if runner and learner are in one process."""
 
@@ -124,9 +125,12 @@ class TreeFacts:
             settings: of the training.
             store: takes the trimmed tree and returns what is `stored`; None: nothing is.
         """
-        rules, report = settings.rules, tree.judged.book_report
+        rules, turns = settings.rules, tree.turns
         roles = tree.candidates, tree.all_suites
-        responses = [reply.response for replies in roles for reply in replies if reply.response is not None]
+        replies = [reply for turn in turns for reply in (*turn.candidates, *turn.all_suites)]
+        responses = [reply.response for reply in replies if reply.response is not None]
+        reports = [report for turn in turns if (report := turn.judged.book_report) is not None]
+        of_book = [changes(report, rules.book) for report in reports]
         number, trained = tree.task.number, tuple(tree.trained_responses(settings))
         return cls(
             number,
@@ -140,7 +144,7 @@ class TreeFacts:
                 (role[0].unavailable for role in roles[::-1] if role and all(reply.unavailable for reply in role)), ""
             ),
             tuple(StoredResponse.of(number, place, response) for place, response in enumerate(trained)),
-            None if report is None else pickle.dumps(changes(report, rules.book), pickle.HIGHEST_PROTOCOL),
+            pickle.dumps(of_book, pickle.HIGHEST_PROTOCOL) if reports else None,
             None if store is None else store(tree.trim(trained)),
         )
 
@@ -178,7 +182,25 @@ def tree_figures(tree: RolledTree, tests_per_suite: int) -> dict[str, float]:
         tree: of the figures.
         tests_per_suite: test cases requested per suite (K).
     """
-    return {name: float(value) for name, value in _figures(tree, tests_per_suite) if not math.isnan(value)}
+    figures = [
+        (name if number == 1 else f"{name}_turn_{number}", value)
+        for number, turn in enumerate(tree.turns, start=1)
+        for name, value in _figures(turn, tests_per_suite)
+    ]
+    figures += [each for number, turn in enumerate(tree.later) for each in _repairs(tree.turns[number], turn)]
+    return {name: float(value) for name, value in figures if not math.isnan(value)}
+
+
+def _repairs(before: RolledTree, turn: RolledTree) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a later turn that compare it with the turn before."""
+    suffix = f"turn_{turn.judged.tree.round + 1}"
+    yield f"playing_{suffix}", len(turn.candidates) / len(before.candidates)
+    if turn.judged.report is None:
+        return
+    rewards = dict(zip(before.judged.tree.numbers, before.coder_rewards, strict=True))
+    changes_of = turn.coder_rewards - [rewards[number] for number in turn.judged.tree.numbers]
+    yield f"fixed_{suffix}", _mean(map(solves, turn.judged.report.candidates))
+    yield f"broke_{suffix}", _mean(np.where(np.isnan(changes_of), np.nan, changes_of < 0))
 
 
 def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, float]]:

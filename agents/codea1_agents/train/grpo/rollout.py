@@ -29,6 +29,7 @@ from codea1_agents.train.grpo.advantages import (
     has_parts,
     largest,
     top_variance,
+    trajectory_returns,
 )
 from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.credit import by_tests, credit_of_groups, token_advantages
@@ -42,7 +43,7 @@ from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.verdicts import ValidCase
 from codea1_env.group_env import GroupEnv, GroupVector, coder_name, tester_name
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.rounds import JudgedTree, Tree, Turn
+from codea1_env.rounds.rounds import JudgedTree, SuitesPer, Tree, Turn
 from codea1_env.rules.ruleset import Ruleset
 
 
@@ -198,11 +199,18 @@ class RolledTree:
     kept: NDArray[np.bool_]
     """(G,): which groups of suites train the tester. Of the groups that can, those whose rewards vary most, or, where
     tests are paid, what these are paid for."""
+    later: tuple[RolledTree, ...] = ()
+    """The later turns of the candidates that were repaired, each with the advantage of its whole trajectory."""
 
     @property
     def all_suites(self) -> tuple[Reply, ...]:
-        """The suites of all groups."""
+        """The suites of all groups of this turn."""
         return tuple(answer for group in self.suites for answer in group)
+
+    @property
+    def turns(self) -> tuple[RolledTree, ...]:
+        """All turns, the first one included."""
+        return (self, *self.later)
 
     # What callbacks of RLlib expect of an episode
 
@@ -213,9 +221,17 @@ class RolledTree:
 
     def get_rewards(self) -> dict[str, float]:
         """Return the rewards by agent, without masked ones."""
-        rewards = {coder_name(n): float(reward) for n, reward in enumerate(self.coder_rewards)}
-        rewards |= {tester_name(*place): float(reward) for place, reward in np.ndenumerate(self.tester_rewards)}
-        return {agent: reward for agent, reward in rewards.items() if not np.isnan(reward)}
+        rewards: dict[str, float] = {}
+        for turn in self.turns:
+            numbers = turn.judged.tree.numbers
+            paid = {coder_name(numbers[n]): float(reward) for n, reward in enumerate(turn.coder_rewards)}
+            paid |= {
+                tester_name(numbers[g], m): float(reward) for (g, m), reward in np.ndenumerate(turn.tester_rewards)
+            }
+            for agent, reward in paid.items():
+                if not np.isnan(reward):
+                    rewards[agent] = rewards.get(agent, 0.0) + reward
+        return rewards
 
     def get_return(self) -> float:
         """Return the sum of the rewards; nan if all are masked."""
@@ -224,19 +240,23 @@ class RolledTree:
 
     def env_steps(self) -> int:
         """Return how often the environment was stepped: once for all coders, and once for all testers."""
-        return 1 + bool(self.all_suites)
+        return sum(1 + bool(turn.all_suites) for turn in self.turns)
 
     def agent_steps(self) -> int:
         """Return the number of replies."""
-        return len(self.candidates) + len(self.all_suites)
+        return sum(len(turn.candidates) + len(turn.all_suites) for turn in self.turns)
 
     def trained_responses(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
-        """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
+        """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones.
+
+        Each turn of a trajectory is a response of its own.
+        """
+        numbers = self.judged.tree.numbers
         roles, replies = settings.trained_roles, list[tuple[str, str, tuple[int, ...], Reply]]()
         if "coder" in roles:
-            replies += [("coder", coder_name(n), (n,), reply) for n, reply in enumerate(self.candidates)]
+            replies += [("coder", coder_name(numbers[n]), (n,), reply) for n, reply in enumerate(self.candidates)]
         for g in map(int, np.flatnonzero(self.kept) if "tester" in roles else ()):
-            replies += [("tester", tester_name(g, m), (g, m), reply) for m, reply in enumerate(self.suites[g])]
+            replies += [("tester", tester_name(numbers[g], m), (g, m), reply) for m, reply in enumerate(self.suites[g])]
         for role, agent, place, reply in replies:
             advantages = self.coder if role == "coder" else self.tester
             if reply.response is None or not advantages.is_trained[place]:
@@ -252,6 +272,8 @@ class RolledTree:
                 float(advantages.values[place]),
                 reply.token_advantages,
             )
+        for turn in self.later:
+            yield from turn.trained_responses(settings)
 
     def trim(self, trained: Iterable[ScoredResponse]) -> RolledTree:
         """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
@@ -259,6 +281,7 @@ class RolledTree:
         Most suites train nothing, so that a node would mostly hold tokens that nobody reads. Golden tests can be
         megabytes, and the driver has them.
         """
+        trained = list(trained)
         kept = {id(response.response) for response in trained}
 
         def trim(reply: Reply) -> Reply:
@@ -273,6 +296,7 @@ class RolledTree:
             judged=replace(self.judged, tree=replace(self.judged.tree, problem=problem)),
             candidates=tuple(map(trim, self.candidates)),
             suites=tuple(tuple(map(trim, group)) for group in self.suites),
+            later=tuple(turn.trim(trained) for turn in self.later),
         )
 
 
@@ -329,13 +353,14 @@ class TreeRoller:
         """
         self._generate_s = 0.0
         batches, shape = self._batches(tasks), self.shape
-        for batch in batches:
-            with counted_replies(Part.PROGRAMS, len(batch.tasks) * shape.n_candidates, report) as on_end:
-                batch.play("coder", on_end)
-        for batch in batches if shape.n_suites else ():
-            with counted_replies(Part.SUITES, len(batch.tasks) * shape.n_groups * shape.n_suites, report) as on_end:
-                batch.vector.recv()
-                batch.play("tester", on_end)
+        for _ in range(shape.turns):
+            for batch in batches:
+                with counted_replies(Part.PROGRAMS, len(batch.tasks) * shape.n_candidates, report) as on_end:
+                    batch.play("coder", on_end)
+            for batch in batches if shape.n_suites else ():
+                n_suites = len(batch.tasks) * shape.n_groups * shape.n_suites
+                with counted_replies(Part.SUITES, n_suites, report) as on_end:
+                    batch.play("tester", on_end)
         trees: list[RolledTree] = []
         for batch in batches:
             trees += batch.judge()
@@ -378,39 +403,71 @@ class _Batch:
             for task in tasks
         ]
         vector.reset(options=[{"tree": tree} for tree in trees])
-        self._programs: list[list[Reply]] = [[] for _ in trees]
-        self._suites: list[list[list[Reply]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
+        self._replies: dict[tuple[str, int, int, int], list[Reply]] = {}
+        """By role, task, turn, and the candidate that a suite is for; 0 for programs."""
+        self._is_judging = False
 
     def play(self, role: str, on_end: OnEnd) -> None:
-        """Let a role's player reply to all of its turns, and send the replies to be judged."""
-        turns = self.vector.turns()
+        """Wait for the judge, then let a role's player reply to all of its turns and send the replies to be judged.
+
+        There are no turns if no program of any task loads, or if no task has another turn.
+        """
+        self._wait()
+        turns = self.vector.turns() if self.vector.acting == role else []
         replies = self._roller.answers(role, turns, on_end)
-        self._is_judging = bool(turns)  # there are none if no program of any task loads: the episodes are then over
+        for turn, reply in zip(turns, replies, strict=True):
+            group = turn.candidate if role == "tester" else 0
+            self._replies.setdefault((role, turn.tree, int(turn.observation["round"]), group), []).append(reply)
         if turns:
             self.vector.send(self.vector.actions([reply.reply for reply in replies]))
-        for turn, reply in zip(turns, replies, strict=True):
-            group = self._programs[turn.tree] if role == "coder" else self._suites[turn.tree][turn.candidate]
-            group.append(reply)
+            self._is_judging = True
 
     def judge(self) -> Iterator[RolledTree]:
-        """Yield the judged trees with their advantages."""
+        """Yield the judged trees with their advantages, each with its later turns."""
+        self._wait()
+        settings, keeps_flat = self._roller.advantages, self._roller.shape.keep_zero_std_groups
+        for place, task in enumerate(self.tasks):
+            rounds = self.vector.rounds(place)
+            of_coder = [self.vector.coder_rewards(place, turn) for turn in range(len(rounds))]
+            numbers, n_turns = [each.tree.numbers for each in rounds], self._roller.shape.turns
+            returns = trajectory_returns(of_coder, numbers, n_turns, settings.turn_return, settings.turn_discount)
+            coder = group_advantages(returns, keeps_flat=keeps_flat)
+            turns = [self._rolled(place, task, judged, of_coder[turn], coder) for turn, judged in enumerate(rounds)]
+            yield replace(turns[0], later=tuple(turns[1:]))
+
+    def _rolled(
+        self, place: int, task: Task, judged: JudgedTree, of_coder: NDArray[np.float64], coder: Advantages
+    ) -> RolledTree:
+        """Return one turn of a task.
+
+        Args:
+            place: of the task.
+            task: of the turn.
+            judged: its tree.
+            of_coder: (N,) rewards of the environment in this turn.
+            coder: (N,) advantages of the trajectories.
+        """
+        turn, numbers = judged.tree.round, list(judged.tree.numbers)
+        is_shared = judged.tree.suites_per is SuitesPer.PROBLEM
+        of_tester = self.vector.tester_rewards(place, turn)[[0] if is_shared else numbers]
+        groups = [self._replies.get(("tester", place, turn, g), []) for g in range(judged.tree.n_groups)]
+        tester, kept, suites = self._pay_suites(judged, of_tester, groups)
+        return RolledTree(
+            task=task,
+            judged=judged,
+            candidates=tuple(self._replies["coder", place, turn, 0]),
+            suites=tuple(map(tuple, suites)),
+            coder_rewards=of_coder[numbers],
+            tester_rewards=of_tester,
+            coder=Advantages(coder.values[numbers], coder.is_trained[numbers]),
+            tester=tester,
+            kept=kept,
+        )
+
+    def _wait(self) -> None:
         if self._is_judging:
             self.vector.recv()
-        keeps_flat = self._roller.shape.keep_zero_std_groups
-        for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
-            of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
-            tester, kept, suites = self._pay_suites(judged, of_tester, self._suites[place])
-            yield RolledTree(
-                task=task,
-                judged=judged,
-                candidates=tuple(self._programs[place]),
-                suites=tuple(map(tuple, suites)),
-                coder_rewards=of_coder,
-                tester_rewards=of_tester,
-                coder=group_advantages(of_coder, keeps_flat=keeps_flat),
-                tester=tester,
-                kept=kept,
-            )
+            self._is_judging = False
 
     def _pay_suites(
         self, judged: JudgedTree, rewards: NDArray[np.float64], suites: Sequence[Sequence[Reply]]
@@ -481,6 +538,7 @@ _SET_ELSEWHERE = {
     "n_candidates": "training(n_candidates=...)",
     "n_suites": "training(n_suites=...)",
     "suites_per": "training(suites_per=...)",
+    "max_cycles": "training(turns=...)",
     "rules": "environment(rules=...)",
     "tester_view": "environment(tester_view=...)",
     "book": "that of the training",
@@ -533,6 +591,7 @@ class GroupEnvs:
             "limits": settings.limits,
             "masks_sandbox_errors": True,
             "golden": golden,
+            **({"max_cycles": shape.turns} if shape.turns > 1 else {}),
         }
         self._vectors: list[GroupVector] = []
         self.referee = self.vectors(1)[0].referee
