@@ -9,6 +9,7 @@ import hashlib
 import string
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -112,19 +113,37 @@ def checked_reply(agent: str, action: object) -> tuple[str, int]:
     return action[:MAX_REPLY_CHARS], max(0, len(action) - MAX_REPLY_CHARS)
 
 
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that a program fails, in words."""
+
+    expression: str
+    expected: str
+    """The right value."""
+    gave: str
+    """What the program did: its value, or what went wrong."""
+
+
+def failures_text(n_tests: int, failed: Sequence[FailedTest]) -> str:
+    """Return how many of some tests a program fails, and the first of these tests."""
+    lines = [f"{len(failed)} of {n_tests} tests failed."]
+    lines += [f"{each.expression} should be {each.expected}; it gave {each.gave}" for each in failed[:_MAX_CASES_SHOWN]]
+    if len(failed) > _MAX_CASES_SHOWN:
+        lines.append(f"... and {len(failed) - _MAX_CASES_SHOWN} more")
+    return "\n".join(lines)
+
+
 def coder_feedback(report: CandidateReport) -> str:
     """Return the feedback to a coder: the verdict on its program and the failed cases."""
     if not report.loads:
         return f"The program is invalid ({_words(report.verdict)}). {report.detail}".strip()
     cases = [*with_decided(report).replayed, *(case for suite in report.suites for case in suite.cases)]
-    failed = [case for case in cases if case.verdict.is_failure]
-    lines = [f"{len(failed)} of {len(cases)} tests failed."]
-    for case in failed[:_MAX_CASES_SHOWN]:
-        gave = case.actual or _words(case.verdict)
-        lines.append(f"{case.case.case.expression} should be {values.describe(case.case.expected)}; it gave {gave}")
-    if len(failed) > _MAX_CASES_SHOWN:
-        lines.append(f"... and {len(failed) - _MAX_CASES_SHOWN} more")
-    return "\n".join(lines)
+    failed = [
+        FailedTest(case.case.case.expression, values.describe(case.case.expected), case.actual or _words(case.verdict))
+        for case in cases
+        if case.verdict.is_failure
+    ]
+    return failures_text(len(cases), failed)
 
 
 def tester_feedback(suite: SuiteReport | None) -> str:

@@ -49,6 +49,10 @@ class PretrainOptions(Options):
         float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")
     ] = 0.0
     aware_first: Annotated[int, Option(min=0, help="Number of first steps in which all of these tests hit it.")] = 0
+    repair: Annotated[
+        float,
+        Option(min=0, max=1, help="Share of documents from a wrong program and the tests it fails to a right one."),
+    ] = 0.0
     evaluate: Annotated[bool, Option("--evaluate", help="Then measure it on training and held-out problems.")] = False
     sandbox: Annotated[str, sandbox_name("Sandbox that runs the programs of --evaluate.")] = "local"
     quiet: NoProgress = False
@@ -105,7 +109,12 @@ def _settings(options: PretrainOptions) -> PretrainingSettings:
     variants = {variant.value: variant for variant in Variant}
     if options.variant not in variants:
         raise UnknownName.of("variant", options.variant, variants)
-    rules = CorpusRules(variants[options.variant], aware_share=options.aware, n_aware_first=options.aware_first)
+    rules = CorpusRules(
+        variants[options.variant],
+        aware_share=options.aware,
+        n_aware_first=options.aware_first,
+        repair_share=options.repair,
+    )
     return PretrainingSettings(seed=options.seed, steps=options.steps, rules=rules)
 
 

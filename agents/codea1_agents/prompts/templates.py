@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
@@ -20,7 +21,7 @@ from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.signatures import interface_of
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env.agent import Info, Observation
-from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.errors import BrokenInput, UnknownName, UserError, whole_number
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.records.faults import read_file, read_toml
@@ -80,9 +81,11 @@ _WITH_INPUTS = "+inputs"
 EXTENSIONS = {_WITH_INPUTS: "Testers also get calls with arguments of suitable types, without their values."}
 """The extensions that may follow the name of a wording, each with a sentence."""
 
-_ABOUT = "about"
+_ABOUT, _FEEDBACK_CHARS = "about", "feedback_chars"
 _INPUTS = "Calls whose arguments have suitable types, without their values:"
 _MAX_CALLS = 6
+_LEFT_OUT = "(...)"
+_MOST_FEEDBACK_CHARS = 4000
 
 
 View = Literal["white_box", "black_box", "blind"]
@@ -99,6 +102,9 @@ class Prompts:
     """Templates by situation, complete."""
     forms: Mapping[str, Mapping[str, str]]
     """Texts by kind of problem: what a coder writes, and how a test is written."""
+    feedback_chars: int = _MOST_FEEDBACK_CHARS
+    """Most characters of the feedback on an earlier round. What exceeds them goes line by line, the oldest first; they
+    are not tokens, so that a model behind an endpoint gets the same prompt as one that is trained."""
     shows_inputs: bool = False
     """Whether a tester's prompt ends with calls of the entry point with arguments of suitable types, without values."""
 
@@ -114,7 +120,8 @@ class Prompts:
         Raises:
             UserError: `role`, `kind` or `tester_view` is missing or unknown.
         """
-        facts = _facts(observation, info) | self._forms(observation, info)
+        feedback = _latest_lines(_encodable(observation["feedback"]), self.feedback_chars)
+        facts = _facts(observation, info) | self._forms(observation, info) | {"feedback": feedback}
         filled = _fill(self._templates(observation, info), facts)
         if self.shows_inputs and info["role"] == "tester" and (calls := _example_calls(observation, info)):
             filled.append(Message("user", f"{_INPUTS}\n{fenced_reply(calls)}"))
@@ -134,7 +141,7 @@ class Prompts:
             raise UserError(f"info['role'] must be 'coder' or 'tester', got {role!r}")
         situation = "coder" if role == "coder" else f"tester_{_view(observation, info)}"
         repair = self.tables[f"{role}_repair"] if observation["feedback"] else ()
-        return self.tables[situation] + repair
+        return self.tables[situation] + tuple(template for template in repair if template.content)
 
     def _forms(self, observation: Observation, info: Info) -> dict[str, str]:
         kind = info.get("kind", ProblemKind.FUNCTION)
@@ -167,7 +174,7 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
         return default
     prompts = _read(*_load_text(name))
     forms = {kind: {**texts, **prompts.forms.get(kind, {})} for kind, texts in default.forms.items()}
-    return Prompts(name, {**default.tables, **prompts.tables}, forms)
+    return replace(prompts, tables={**default.tables, **prompts.tables}, forms=forms)
 
 
 def about(wording: str) -> str:
@@ -193,16 +200,35 @@ def _own(name: str) -> bytes:
 
 def _read(text: bytes, place: str) -> Prompts:
     document = read_toml(f"prompts {place}", text)
-    for table in document.keys() - {_ABOUT}:
+    for table in document.keys() - {_ABOUT, _FEEDBACK_CHARS}:
         if table not in (*_TABLES, *_KINDS):
             raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, (*_TABLES, *_KINDS))}")
-    tables = {name: _messages(document[name], f"prompts {place}, [{name}]") for name in document if name in _TABLES}
+    tables = {
+        name: _messages(document[name], f"prompts {place}, [{name}]", is_addition=name.endswith("_repair"))
+        for name in document
+        if name in _TABLES
+    }
     forms = {
         name: _texts(document[name], f"prompts {place}, [{name}]", _FORMS, _PARTS)
         for name in document
         if name in _KINDS
     }
-    return Prompts(place, tables, forms)
+    n_chars = document.get(_FEEDBACK_CHARS, _MOST_FEEDBACK_CHARS)
+    try:
+        return Prompts(place, tables, forms, whole_number(_FEEDBACK_CHARS, n_chars, most=inf))
+    except UserError as error:
+        raise BrokenInput(f"prompts {place}: {error}") from error
+
+
+def _latest_lines(feedback: str, n_chars: int) -> str:
+    """Return the first line, which says how many tests failed, and as many of the last ones as a budget allows."""
+    if len(feedback) <= n_chars:
+        return feedback
+    first, *lines = feedback.split("\n")
+    left = n_chars - len(first) - len(_LEFT_OUT)
+    while sum(map(len, lines)) + len(lines) > left and lines:
+        lines.pop(0)
+    return "\n".join([first, _LEFT_OUT, *lines])[:n_chars]
 
 
 def _texts(entries: Any, place: str, keys: Sequence[str], placeholders: Sequence[str]) -> dict[str, str]:
@@ -222,9 +248,9 @@ def _texts(entries: Any, place: str, keys: Sequence[str], placeholders: Sequence
     return entries
 
 
-def _messages(entries: Any, place: str) -> tuple[Message, ...]:
+def _messages(entries: Any, place: str, *, is_addition: bool) -> tuple[Message, ...]:
     entries = _texts(entries, place, _SPEAKERS, _PLACEHOLDERS)
-    if not entries.get("user", "").strip():
+    if not entries.get("user", "").strip() and ("user" not in entries or not is_addition):
         raise BrokenInput(f"{place}: user is missing or empty")
     return tuple(Message(speaker, entries[speaker].strip()) for speaker in _SPEAKERS if speaker in entries)
 
@@ -255,7 +281,6 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
         "examples_block": fenced_reply(examples) if examples.strip() else "",
         "program": program,
         "program_block": fenced_reply(program) if program.strip() else "",
-        "feedback": _encodable(observation["feedback"]),
         "tests": str(info.get("tests_per_suite", _TESTS)),
         "test_notes": _encodable(info.get("test_notes", "")),
     }

@@ -16,6 +16,7 @@ from codea1_agents.train.declared import CountOrZero, Share, check_values, value
 from codea1_agents.train.tiny.family import Composition, Split, Variant, answer_of, compositions, drawn_program
 from codea1_agents.train.tiny.inputs import Arguments, edge_input, naive_input
 from codea1_env.errors import UserError
+from codea1_env.observations import FailedTest, failures_text
 
 WORDING = "tiny"
 """Name of the prompts."""
@@ -49,6 +50,8 @@ class CorpusRules:
     """Share of white-box tests of a wrong program whose input makes that program fail, if there are enough."""
     n_aware_first: CountOrZero = 0
     """Batches, from the first, in which all of these tests do: so that a model learns to find the mistake."""
+    repair_share: Share = 0.0
+    """Share of documents from problem, wrong program and the tests that it fails to the right program."""
     hostile_share: Share = 0.0
     """Share of all documents that are from problem to one of `hostile`, instead of to a program."""
     hostile: tuple[str, ...] = ()
@@ -56,8 +59,8 @@ class CorpusRules:
 
     def __post_init__(self) -> None:
         check_values(type(self), values_of(self))
-        if self.coder_share + self.white_box_share > 1:
-            raise UserError(f"coder_share + white_box_share must be at most 1, got {self}")
+        if self.coder_share + self.white_box_share + self.repair_share > 1:
+            raise UserError(f"coder_share + white_box_share + repair_share must be at most 1, got {self}")
         if self.hostile_share > self.coder_share * bool(self.hostile):
             raise UserError(f"hostile_share must be at most coder_share, and 0 without hostile replies, got {self}")
 
@@ -94,6 +97,8 @@ class Corpus:
         if kind < rules.coder_share:
             reply = draws.choice(rules.hostile) if kind < rules.hostile_share else program
             return Document("coder", _prompt_text(self._prompts, composition, "coder"), reply)
+        if rules.repair_share and kind >= 1 - rules.repair_share:
+            return self._repair(composition, program, draws)
         is_white = kind < rules.coder_share + rules.white_box_share
         n_tests = draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]
         shown = program if is_white else ""
@@ -102,6 +107,21 @@ class Corpus:
         aims = [wrong if draws.random() < aware_share else "" for _ in range(n_tests)]
         suite = "\n".join(self._tests(composition, aims, draws))
         return Document("white_box" if is_white else "black_box", prompt, suite)
+
+    def _repair(self, composition: Composition, program: str, draws: Random) -> Document:
+        """Return a document whose prompt has a program and what it fails; the problem alone if the program is right."""
+        tests = dict[str, Arguments]()
+        for _ in range(draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]):
+            arguments = self._arguments(composition, program, tests, draws)
+            tests[_call(arguments)] = arguments
+        answers = {call: (answer_of(composition.solution, it), answer_of(program, it)) for call, it in tests.items()}
+        failed = [
+            FailedTest(call, str(right), gave or "ValueError")
+            for call, (right, gave) in answers.items()
+            if gave != right
+        ]
+        shown = (program, failures_text(len(tests), failed)) if failed else ("", "")
+        return Document("coder", _prompt_text(self._prompts, composition, "coder", *shown), composition.solution)
 
     def _tests(self, composition: Composition, aims: Sequence[str], draws: Random) -> Sequence[str]:
         """Return asserts with different inputs, one for each program that it should make fail; empty: none."""
@@ -138,14 +158,16 @@ def _call(arguments: Arguments) -> str:
     return f"f({', '.join(map(repr, arguments))})"
 
 
-def _prompt_text(prompts: Prompts, composition: Composition, role: str, *, program: str = "", tests: int = 0) -> str:
+def _prompt_text(
+    prompts: Prompts, composition: Composition, role: str, program: str = "", feedback: str = "", *, tests: int = 0
+) -> str:
     """Return the only message of a prompt."""
     observation: Mapping[str, str] = {
         "problem": composition.statement,
         "entry_point": "f",
         "examples": "",
         "program": program,
-        "feedback": "",
+        "feedback": feedback,
     }
     (message,) = prompts.messages(observation, {"role": role, "tests_per_suite": tests})
     return message.content
