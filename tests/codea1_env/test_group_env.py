@@ -79,7 +79,14 @@ class Loading(Playing):
         return space
 
 
-OPTIONS = [{}, {"suites_per": "problem"}, {"n_suites": 0}, {"skip_invalid": False}, {"rules": "release"}, {"max_cycles": 3}]
+OPTIONS = [
+    {},
+    {"suites_per": "problem"},
+    {"n_suites": 0},
+    {"skip_invalid": False},
+    {"rules": "release"},
+    {"max_cycles": 3},
+]
 KINDS = [code_a1_v0.group_env, Playing]
 SMALL = {"n_candidates": 3, "n_suites": 2}
 

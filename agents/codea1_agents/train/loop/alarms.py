@@ -163,6 +163,12 @@ ALARMS: dict[str, Alarm] = {
         _MOSTLY_MASKED,
         "{:.0%} of the candidates are masked, because the sandbox or an agent fails: run codea1 sandbox check",
     ),
+    "masked_repairs": _share(
+        "masked_share_turn_2",
+        _MOSTLY_MASKED,
+        "{:.0%} of the candidates in the second turn are masked: if codea1 sandbox check finds no fault, prompts with "
+        "feedback are too long for agents.ROLE.max_prompt_tokens, or for the model",
+    ),
     "equal_answers": _cases(
         "equal_answers_share", _OFTEN_DECIDED, f"pass by equal answers only, not by equal values: {_LOOK}"
     ),

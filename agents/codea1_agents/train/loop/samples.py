@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.problems import ProblemSet
+from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.config import RunConfig, to_toml
@@ -40,7 +41,7 @@ def write_samples(
         coder=settings.player_of("coder"),
         tester=settings.player_of("tester"),
         episodes=max(1, len(duels)),
-        rounds=1,
+        rounds=settings.rollout.turns,
         seed=settings.seed,
         tester_view=settings.tester_view,  # type: ignore[arg-type]  # checked before
         sandbox=settings.sandbox,
@@ -56,35 +57,59 @@ def write_samples(
 def duels_of(trees: Sequence[RolledTree], problems: ProblemSet, rules: Ruleset) -> Iterator[EpisodeRecord]:
     """Yield one episode per candidate and suite, and one per candidate without suites; none for masked rollouts.
 
-    Rewards are those of the single episode. In training, the reward of a candidate covers all its suites.
+    With several turns, an episode has the rounds of a trajectory: the earlier ones with the suite that became the
+    feedback, the last one with each suite in turn. Rewards are those of the single episode. In training, the reward of
+    a candidate covers all its suites.
     """
-    number = 0
-    for tree in trees:
-        problem = problems.by_id(tree.task.problem_id)
-        for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
-            if tree.candidates[n].unavailable:
+    duels = (duel for tree in trees for duel in _duels(tree, problems.by_id(tree.task.problem_id), rules))
+    for number, duel in enumerate(duels):
+        yield duel.model_copy(update={"episode": number})
+
+
+def _duels(tree: RolledTree, problem: Problem, rules: Ruleset) -> Iterator[EpisodeRecord]:
+    earlier: dict[int, tuple[RoundRecord, ...]] = {}
+    """By number of a candidate, the rounds of its trajectory so far."""
+    ended: dict[int, list[EpisodeRecord]] = {}
+    for turn, following in zip_longest(tree.turns, tree.later):
+        goes_on = {} if following is None else {each.number: each.suite for each in following.judged.tree.trajectories}
+        report = turn.judged.report
+        for n, number in enumerate(turn.judged.tree.numbers if report is not None else ()):
+            rounds = list(_rounds(turn, n, problem, rules))
+            if number in goes_on:
+                earlier[number] = (*earlier.get(number, ()), rounds[goes_on[number]])
                 continue
-            group = tree.suites[n if len(tree.suites) > 1 else 0] if tree.suites else ()
-            for m, (alone, reply) in enumerate(_alone(report, group)):
-                judged = JudgedRound(
-                    problem=problem,
-                    episode_id=f"{tree.task.number:08x}-{n}-{m}",
-                    round=0,
-                    coder_reply=tree.candidates[n].text,
-                    tester_reply=reply,
-                    report=ProblemReport(problem.id, (alone,)),
-                    rewards=score(alone, rules),
-                    book=None,
-                )
-                yield EpisodeRecord(
+            before = earlier.pop(number, ())
+            ended[number] = [
+                EpisodeRecord(
                     judge_version=JUDGE_VERSION,
-                    episode=number,
-                    episode_id=judged.episode_id,
+                    episode=0,
+                    episode_id=f"{tree.task.number:08x}-{number}-{m}",
                     problem_id=problem.id,
                     seed=tree.task.number,
-                    rounds=(RoundRecord.of(judged),),
+                    rounds=(*(before if rounds else before[:-1]), last),
                 )
-                number += 1
+                for m, last in enumerate(rounds or before[-1:])
+            ]
+    for number in sorted(ended):
+        yield from ended[number]
+
+
+def _rounds(turn: RolledTree, n: int, problem: Problem, rules: Ruleset) -> Iterator[RoundRecord]:
+    """Yield the round of a candidate with each of its suites, or without any; none if its reply is missing."""
+    assert turn.judged.report is not None
+    reply, group = turn.candidates[n], turn.suites[n if len(turn.suites) > 1 else 0] if turn.suites else ()
+    for alone, suite in () if reply.unavailable else _alone(turn.judged.report.candidates[n], group):
+        judged = JudgedRound(
+            problem=problem,
+            episode_id="",  # the episode has it
+            round=turn.judged.tree.round,
+            coder_reply=reply.text,
+            tester_reply=suite,
+            report=ProblemReport(problem.id, (alone,)),
+            rewards=score(alone, rules),
+            book=None,
+        )
+        yield RoundRecord.of(judged)
 
 
 def _alone(report: CandidateReport, replies: Sequence[Reply]) -> Iterator[tuple[CandidateReport, str | None]]:

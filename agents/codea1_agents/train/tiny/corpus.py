@@ -51,7 +51,8 @@ class CorpusRules:
     n_aware_first: CountOrZero = 0
     """Batches, from the first, in which all of these tests do: so that a model learns to find the mistake."""
     repair_share: Share = 0.0
-    """Share of documents from problem, wrong program and the tests that it fails to the right program."""
+    """Share of documents from problem, wrong program and the tests that it fails to the right program; the other shares
+    are of the other documents."""
     hostile_share: Share = 0.0
     """Share of all documents that are from problem to one of `hostile`, instead of to a program."""
     hostile: tuple[str, ...] = ()
@@ -59,8 +60,8 @@ class CorpusRules:
 
     def __post_init__(self) -> None:
         check_values(type(self), values_of(self))
-        if self.coder_share + self.white_box_share + self.repair_share > 1:
-            raise UserError(f"coder_share + white_box_share + repair_share must be at most 1, got {self}")
+        if self.coder_share + self.white_box_share > 1:
+            raise UserError(f"coder_share + white_box_share must be at most 1, got {self}")
         if self.hostile_share > self.coder_share * bool(self.hostile):
             raise UserError(f"hostile_share must be at most coder_share, and 0 without hostile replies, got {self}")
 
@@ -93,12 +94,12 @@ class Corpus:
         rules = self._rules
         composition = draws.choice(self._compositions)
         program = drawn_program(composition, draws, rules.variant)
+        if rules.repair_share and draws.random() < rules.repair_share:
+            return self._repair(composition, program, draws)
         kind = draws.random()
         if kind < rules.coder_share:
             reply = draws.choice(rules.hostile) if kind < rules.hostile_share else program
             return Document("coder", _prompt_text(self._prompts, composition, "coder"), reply)
-        if rules.repair_share and kind >= 1 - rules.repair_share:
-            return self._repair(composition, program, draws)
         is_white = kind < rules.coder_share + rules.white_box_share
         n_tests = draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]
         shown = program if is_white else ""

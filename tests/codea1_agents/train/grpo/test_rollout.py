@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -13,12 +14,16 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo.advantages import group_advantages
+from codea1_agents.train.grpo.batch import StoredResponse, planned
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.metrics import tree_figures
-from codea1_agents.train.grpo.rollout import AgentPlayer, Reply, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import AgentPlayer, Reply, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.settings import TrainingSettings
+from codea1_agents.train.loop.samples import duels_of
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.group_env import GroupEnv
+from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import Turn
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
@@ -284,3 +289,88 @@ def test_a_run_draws_other_tests_each_time_and_a_resumed_one_the_same(sandbox, t
     assert all(len(set(calls)) == len(calls) for calls in whole)
     assert drawn(sandbox, toys, [2, 3], seed=7) == whole[2:]
     assert drawn(sandbox, toys, [0, 1, 2, 3], seed=8) != whole
+
+
+OTHER = fenced("def add(a, b):\n    return a - b - 1")
+TURNS = Shape(n_candidates=4, n_suites=2, turns=3)
+
+
+class Repairing(Scripted):
+    """Its programs of each turn, by number of the candidate."""
+
+    def __init__(self, *texts: Sequence[str]) -> None:
+        super().__init__()
+        self.by_turn = texts
+
+    def answer(self, turns: Sequence[Turn], *_: object) -> list[Reply]:
+        self.turns += turns
+        numbers = [int(turn.info["episode_id"].split("-")[1]) for turn in turns]
+        rounds = [int(turn.observation["round"]) for turn in turns]
+        texts = [self.by_turn[round_][number] for round_, number in zip(rounds, numbers, strict=True)]
+        return [Reply(text) if text else Reply(unavailable="gone") for text in texts]
+
+
+def repaired(sandbox: Sandbox, toys: ProblemSet, advantages: AdvantageSettings | None = None) -> RolledTree:
+    """Return a tree: right at once, repaired in two turns, never right, and gone in its second turn."""
+    coder = Repairing((RIGHT, WRONG, WRONG, WRONG), ("", LOOKS_RIGHT, OTHER, ""), ("", RIGHT, WRONG, ""))
+    players = {"coder": coder, "tester": Scripted(SHARP, NAIVE)}
+    (tree,) = rolled(sandbox, toys, players, TURNS, advantages=advantages)
+    assert len({turn.seed for turn in coder.turns}) == len(coder.turns)
+    return tree
+
+
+@pytest.mark.parametrize(("form", "discount"), [("sum", 1.0), ("sum", 0.5), ("last", 1.0)])
+def test_coders_compare_trajectories_and_testers_the_suites_of_a_turn(sandbox, toys, form, discount):
+    tree = repaired(sandbox, toys, AdvantageSettings(turn_return=form, turn_discount=discount))
+    assert [turn.judged.tree.numbers for turn in tree.turns] == [(0, 1, 2, 3), (1, 2, 3), (1, 2)]
+    # By tests passed of SHARP and NAIVE, which have two each: WRONG passes 0 and 1, LOOKS_RIGHT 1 and 2, OTHER none.
+    by_turn = [(1.0, 0.25, 0.25, 0.25), (1.0, 0.75, 0.0, math.nan), (1.0, 1.0, 0.25, math.nan)]
+    assert tree.coder_rewards == pytest.approx(by_turn[0])
+    assert tree.later[1].coder_rewards == pytest.approx(by_turn[2][1:3])
+    returns = np.array(
+        by_turn[2] if form == "last" else sum(discount**t * np.array(of) for t, of in enumerate(by_turn))
+    )
+    expected = group_advantages(returns)
+    for turn in tree.turns:
+        numbers = list(turn.judged.tree.numbers)
+        assert turn.coder.values == pytest.approx(expected.values[numbers])
+        assert turn.coder.is_trained.tolist() == [number != 3 for number in numbers]  # its worth is not known
+        alone = group_advantages(turn.tester_rewards)
+        assert turn.tester.values == pytest.approx(alone.values)
+        assert turn.kept.sum() == 1
+    assert (tree.env_steps(), tree.agent_steps()) == (6, 4 + 8 + 3 + 4 + 2 + 4)
+    assert tree.get_rewards()["coder_1"] == pytest.approx(0.25 + 0.75 + 1.0)
+
+
+def test_figures_and_samples_of_later_turns_have_names_of_their_own(sandbox, toys):
+    tree = repaired(sandbox, toys)
+    figures = tree_figures(tree, 2)
+    single = tree_figures(replace(tree, later=()), 2)
+    assert {name: value for name, value in figures.items() if "_turn_" not in name} == single
+    of_turns = {name: [figures[f"{name}_turn_{turn}"] for turn in (2, 3)] for name in ("playing", "fixed", "broke")}
+    assert of_turns == {"playing": [0.75, 2 / 3], "fixed": [0.0, 0.5], "broke": [0.5, 0.0]}
+    duels = list(duels_of([tree], toys, RULES))
+    assert [len(each.rounds) for each in duels] == [1, 1, 3, 3, 3, 3, 1]
+    assert [each.episode for each in duels] == list(range(7))
+    first, second = duels[2:4]
+    assert first.rounds[:2] == second.rounds[:2]
+    assert [each.round for each in first.rounds] == [0, 1, 2]
+    drawn = tree.later[0].judged.tree.trajectories[0].suite
+    assert first.rounds[0].tester_reply == (SHARP, NAIVE)[drawn]
+
+
+def test_a_trajectory_trains_in_one_optimiser_step(sandbox, toys):
+    settings = TrainingSettings(module_by_role={"coder": "coder", "tester": "tester"})
+    trees = [replace(repaired(sandbox, toys), task=Task(number, "toy/add")) for number in range(6)]
+    rows = [
+        StoredResponse(role, role, tree.task.number, n, bytes([turn, n]), 3, 5, 1.0)
+        for tree in trees
+        for turn in range(3)
+        for role in ("coder", "tester")
+        for n in range(4)
+    ]
+    assert not list(trees[0].trained_responses(settings))  # nobody sampled them
+    plan = planned(rows, 3, (0, 0), attrgetter("task"))
+    steps = {(row.module, row.task): row.minibatch for row in plan}
+    assert all(steps[row.module, row.task] == row.minibatch for row in plan)
+    assert {row.minibatch for row in plan} == {0, 1, 2}
