@@ -84,7 +84,9 @@ def of_learners() -> set[str]:
 
 
 def test_the_figures_of_a_step_are_those_that_are_recorded() -> None:
-    recorded = yielded(METRICS) | keys(METRICS, "numbers")
+    recorded = (
+        yielded(METRICS) | keys(METRICS, "numbers") | {f"{name}_turn_2" for name in ("playing", "fixed", "broke")}
+    )
     assert named("Figures of a step") == recorded
     assert named("The learner") == of_learners()
     assert named("Parts of rewards") == parts_of_rewards()
@@ -106,6 +108,7 @@ def test_the_headings_of_the_live_tables_are_those_that_it_draws() -> None:
     drawn["distinct"] = set(training_table._WRITES.values())
     drawn |= {heading: {name} for heading, name in training_table._OF_GAME}
     drawn |= {heading: {name.replace("{}", "MODULE")} for heading, name in training_table._OF_MODULES}
+    drawn |= {heading: {name.replace("{}", "TURN")} for heading, name in training_table._OF_TURNS}
     assert {cells[1]: set(re.findall(r"`(\w+)`", cells[2])) for cells in rows("The live table")} == drawn
 
 

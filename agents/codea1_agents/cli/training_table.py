@@ -55,7 +55,12 @@ _OF_GAME = (
     ("added", "book_added"),
     ("removed", "book_removed"),
 )
-"""Headings of the live tables, and the names of their figures; `{}` is a role or module."""
+_OF_TURNS = (
+    ("playing", "playing_turn_{}"),
+    ("fixed", "fixed_turn_{}"),
+    ("broke", "broke_turn_{}"),
+)
+"""Headings of the live tables, and the names of their figures; `{}` is a role, module or number of a turn."""
 _WRITES = {"distinct_coder": "distinct_programs", "distinct_tester": "distinct_suites"}
 
 
@@ -121,6 +126,7 @@ class PlainLines(_StepWatcher):
                 ("tester", "tester_reward"),
                 ("validity", "suite_validity"),
                 ("kills", "right_kill_rate"),
+                ("fixed", "fixed_turn_2"),
             )
             if name in figures
         ]
@@ -219,6 +225,9 @@ def tables_of(lines: Sequence[Line]) -> Iterator[RenderableType]:
         modules = sorted(name.removesuffix("_trained") for name in stepped[-1]["figures"] if name.endswith("_trained"))
         yield _table("role", _OF_ROLES, _ROLES, stepped)
         yield _table("game", _OF_GAME, ("",), stepped)
+        turns = sorted(name.removeprefix("fixed_turn_") for name in stepped[-1]["figures"] if name.startswith("fixed_"))
+        if turns:
+            yield _table("turn", _OF_TURNS, turns, stepped)
         yield _table("model", _OF_MODULES, modules, stepped)
         yield Text(_times(stepped[-1]["times"]))
     evaluated = [line for line in lines if "evaluation" in line]

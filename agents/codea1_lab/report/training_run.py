@@ -89,6 +89,13 @@ _PANELS = (
         {"distinct_programs": "programs", "distinct_suites": "suites"},
         SHARE,
     ),
+    PanelSpec(
+        "turns",
+        "Repairs",
+        "Share of the second turn's candidates that pass all tests after it; share whose reward fell.",
+        {"fixed_turn_2": "fixed", "broke_turn_2": "broke"},
+        SHARE,
+    ),
     PanelSpec("tokens", "Length of replies", "Tokens.", by_role("tokens"), (0.0, None)),
     PanelSpec("cut", "Replies that were cut", "Share of replies at the token limit.", by_role("cut_share"), SHARE),
 )

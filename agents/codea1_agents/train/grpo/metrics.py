@@ -39,6 +39,21 @@ _OF_LEARNERS = (
     "learning_rate",
 )
 
+_OF_LATER_TURNS = frozenset(
+    (
+        "coder_reward",
+        "tester_reward",
+        "masked_share",
+        "coder_tokens",
+        "coder_cut_share",
+        "valid_candidates",
+        "pass_new",
+        "suite_validity",
+        "kill_rate",
+        "right_kill_rate",
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
@@ -186,21 +201,23 @@ def tree_figures(tree: RolledTree, tests_per_suite: int) -> dict[str, float]:
         (name if number == 1 else f"{name}_turn_{number}", value)
         for number, turn in enumerate(tree.turns, start=1)
         for name, value in _figures(turn, tests_per_suite)
+        if number == 1 or name in _OF_LATER_TURNS
     ]
-    figures += [each for number, turn in enumerate(tree.later) for each in _repairs(tree.turns[number], turn)]
+    figures += [
+        each for number, turn in enumerate(tree.later, 2) for each in _repairs(tree.turns[number - 2], turn, number)
+    ]
     return {name: float(value) for name, value in figures if not math.isnan(value)}
 
 
-def _repairs(before: RolledTree, turn: RolledTree) -> Iterator[tuple[str, float]]:
+def _repairs(before: RolledTree, turn: RolledTree, number: int) -> Iterator[tuple[str, float]]:
     """Yield the figures of a later turn that compare it with the turn before."""
-    suffix = f"turn_{turn.judged.tree.round + 1}"
-    yield f"playing_{suffix}", len(turn.candidates) / len(before.candidates)
+    yield f"playing_turn_{number}", len(turn.candidates) / len(before.candidates)
     if turn.judged.report is None:
         return
     rewards = dict(zip(before.judged.tree.numbers, before.coder_rewards, strict=True))
     changes_of = turn.coder_rewards - [rewards[number] for number in turn.judged.tree.numbers]
-    yield f"fixed_{suffix}", _mean(map(solves, turn.judged.report.candidates))
-    yield f"broke_{suffix}", _mean(np.where(np.isnan(changes_of), np.nan, changes_of < 0))
+    yield f"fixed_turn_{number}", _mean(map(solves, turn.judged.report.candidates))
+    yield f"broke_turn_{number}", _mean(np.where(np.isnan(changes_of), np.nan, changes_of < 0))
 
 
 def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
