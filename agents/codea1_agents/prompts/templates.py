@@ -250,7 +250,8 @@ def _texts(entries: Any, place: str, keys: Sequence[str], placeholders: Sequence
 
 def _messages(entries: Any, place: str, *, is_addition: bool) -> tuple[Message, ...]:
     entries = _texts(entries, place, _SPEAKERS, _PLACEHOLDERS)
-    if not entries.get("user", "").strip() and ("user" not in entries or not is_addition):
+    says_nothing = is_addition and "user" in entries and not any(text.strip() for text in entries.values())
+    if not entries.get("user", "").strip() and not says_nothing:
         raise BrokenInput(f"{place}: user is missing or empty")
     return tuple(Message(speaker, entries[speaker].strip()) for speaker in _SPEAKERS if speaker in entries)
 

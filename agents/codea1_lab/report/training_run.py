@@ -171,7 +171,10 @@ def samples_of(path: Path) -> tuple[tuple[int, Path], ...]:
 
 
 def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
-    """Yield one group per step and problem. The folders hold one duel per suite; duels of one candidate are merged."""
+    """Yield one group per step and problem. The folders hold one duel per suite; duels of one candidate are merged.
+
+    With several turns, each turn of a candidate is a member of its own, the earlier ones with the suite that was shown.
+    """
     for step, folder in samples:
         rules = stored_config(folder).rules
         for task, duels in groupby(iter_episodes(folder), key=lambda record: record.episode_id.partition("-")[0]):
@@ -180,7 +183,10 @@ def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
             for number, same in groupby(duels, key=lambda record: record.episode_id.rpartition("-")[0]):
                 records = list(same)
                 problem_id = records[0].problem_id
-                members[f"candidate {_number(number)}"] = _merge_records(records, rules)
+                turns = (*records[0].rounds[:-1], _merge_records(records, rules))
+                for turn, record in enumerate(turns, start=1):
+                    which = f", turn {turn} of {len(turns)}" if len(turns) > 1 else ""
+                    members[f"candidate {_number(number)}{which}"] = record
             yield Group(step, task, problem_id, members)
 
 
@@ -190,12 +196,12 @@ def _number(episode_id: str) -> str:
 
 
 def _merge_records(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
-    """Return one candidate with all of its suites, and its rewards over all of them, as in training."""
-    first = records[0].rounds[0]
+    """Return one candidate's last turn with all of its suites, and its rewards over all of them, as in training."""
+    first = records[0].rounds[-1]
     if len(records) == 1:
         return first
-    suites = tuple(suite for record in records for suite in record.rounds[0].suites)
-    replies = [record.rounds[0].tester_reply for record in records]
+    suites = tuple(suite for record in records for suite in record.rounds[-1].suites)
+    replies = [record.rounds[-1].tester_reply for record in records]
     whole = first.model_copy(
         update={
             "suites": suites,
@@ -255,6 +261,7 @@ def _facts(
         )
 
     shape = f"{setting('rollout', 'problems_per_step')} problems, {setting('rollout', 'n_candidates')} candidates, "
+    turns = setting("rollout", "turns")
     facts = (
         ("about", setting("about")),
         ("coder", player("coder")),
@@ -262,6 +269,7 @@ def _facts(
         ("problems", setting("game", "problems")),
         ("rules", setting("game", "rules")),
         ("each step", f"{shape}{setting('rollout', 'n_suites')} suites"),
+        ("turns", turns if turns != "1" else ""),
         ("learning rate", setting("training", "lr")),
         ("steps", f"{len(steps)} of {setting('run', 'steps')}"),
         ("kept rollouts", f"of {len(samples)} step{'s' * (len(samples) != 1)}"),

@@ -81,6 +81,26 @@ def test_a_repair_round_shows_the_coder_what_failed_and_its_program_if_there_is_
     assert "The program is invalid." in messages[-1].content
 
 
+def test_feedback_keeps_to_its_budget_and_loses_the_oldest_lines_first(tmp_path):
+    lines = [f"f({n}) should be {n}; it gave 0" for n in range(200)]
+    shown = seen(program="def f(x): return 0", feedback="\n".join(["200 of 200 tests failed.", *lines]), round=1)
+    prompts = load_prompts(wording(tmp_path, 'feedback_chars = 100\n[coder_repair]\nuser = "$feedback"\n'))
+    (_, last) = prompts.messages(shown, CODER)[-1].content.split("\n\n")[-2:]
+    assert last == "\n".join(["200 of 200 tests failed.", "(...)", *lines[-2:]])
+    assert len(last) <= 100
+    assert lines[0] not in told(load_prompts(), shown, CODER)
+    assert lines[-1] in told(load_prompts(), shown, CODER)
+    assert len(told(prompts, seen(feedback="x" * 500), CODER)) < len(told(prompts, seen(), CODER)) + 103
+
+
+def test_a_wording_may_say_nothing_in_later_rounds():
+    tiny = load_prompts("tiny")
+    later = seen(program="def f(x): return 1", feedback="1 of 2 tests failed.", round=1)
+    assert tiny.messages(later, TESTER) == tiny.messages(later | {"feedback": ""}, TESTER)
+    (only,) = tiny.messages(later, CODER)
+    assert only.content.endswith("fix def f(x): return 1\n1 of 2 tests failed.")
+
+
 def test_what_is_put_in_is_never_read_as_a_template_or_ends_its_block():
     program = "def f(x):\n    return '$problem ${tests} $$ {x} ```'"
     text = told(load_prompts(), seen(program=program), TESTER)
@@ -117,6 +137,8 @@ def test_a_file_replaces_what_it_names_and_a_wording_that_is_not_there_says_whic
         ("[coder]\nuser = 5", "expected text"),
         ('coder = "x"', "expected a table"),
         ('[coder]\nsystem = "x"', "user is missing"),
+        ('[coder_repair]\nsystem = "x"\nuser = ""', "user is missing or empty"),
+        ("feedback_chars = 0", "feedback_chars must be a whole number of at least 1, got 0"),
     ],
 )
 def test_a_broken_file_is_one_sentence_that_names_the_place(tmp_path, text, told):

@@ -59,6 +59,20 @@ def test_duels_of_one_candidate_are_put_together_and_none_need_be_there(training
     assert 'id="episodes"' not in (tmp_path / "r.html").read_text()
 
 
+def test_turns_of_a_candidate_are_read_one_after_the_other(training: Path, tmp_path: Path) -> None:
+    episodes = training / "samples" / "step-0004" / "episodes.jsonl"
+    lines = [json.loads(line) for line in episodes.read_text().splitlines()]
+    for duel in lines[:2]:  # of the first candidate
+        (last,) = duel["rounds"]
+        duel["rounds"] = [{**lines[0]["rounds"][0], "coder_reply": "```python\nbefore\n```"}, {**last, "round": 1}]
+    episodes.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (group,) = read_run(training, "training").groups()
+    assert list(group.members) == ["candidate 1, turn 1 of 2", "candidate 1, turn 2 of 2", "candidate 2"]
+    assert [len(played.suites) for played in group.members.values()] == [1, 2, 1]
+    assert "before" in next(iter(group.members.values())).coder_reply
+    assert write_report([read_run(training, "training")], tmp_path / "r.html", "t").n_candidates == 3
+
+
 def test_a_run_of_another_judge_says_so(training: Path, small_run: Path, tmp_path: Path) -> None:
     games = shutil.copytree(small_run, tmp_path / "games")
     for path in (training, games):

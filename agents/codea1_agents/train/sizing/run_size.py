@@ -412,12 +412,13 @@ def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> Iterat
             prompt=min(MEAN_PROMPT, longest(config, role, "max_prompt_tokens")),
             reply=min(MEAN_REPLY, longest(config, role, "max_tokens")),
             group=group,
-            sampled=rollout.problems_per_step * n_groups * group,
-            trained=rollout.problems_per_step * n_kept * group,
+            sampled=rollout.problems_per_step * n_groups * group * rollout.turns,  # if no trajectory is over before
+            trained=rollout.problems_per_step * n_kept * group * rollout.turns,
             epochs=update.epochs_per_step,
             prompt_once=update.prompt_once and (update.packing or not checkpoints),
             longest=longest(config, role, "max_tokens"),
-            batches=ceil(rollout.problems_per_step / max(config.cluster.env_runners, 1) / rollout.problems_at_once),
+            batches=rollout.turns
+            * ceil(rollout.problems_per_step / max(config.cluster.env_runners, 1) / rollout.problems_at_once),
             extra_passes=(update.kl_coeff > 0) + (update.old_log_probs == "learner") + checkpoints,
         )
 

@@ -73,7 +73,11 @@ def test_the_same_seed_gives_the_same_run(config: GRPOConfig) -> None:
     assert distance(first, other) > 0.0
 
 
-def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [1, 3])
+def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(
+    config: GRPOConfig, tmp_path: Path, turns: int
+) -> None:
+    config.training(turns=turns)
     algorithm = config.build_algo()
     assert getattr(algorithm.env_runner.module["coder"], "reference", None) is None  # learners hold it
     assert algorithm.learner_group._learner.module["coder"].reference is not None

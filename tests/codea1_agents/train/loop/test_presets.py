@@ -138,11 +138,25 @@ def one_of_each_kind() -> list[str]:
     return sorted(first.values())
 
 
+def has_feedback(name: str) -> bool:
+    """Whether a preset's suites can be the feedback of another turn."""
+    rollout = load_training(name).rollout
+    return bool(rollout.n_suites) and rollout.n_groups > 1
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * name.endswith("-lora")) for name in one_of_each_kind()]
+    ("name", "turns"),
+    [
+        pytest.param(
+            name, turns, marks=[pytest.mark.long] * (name.endswith("-lora") or (turns > 1 and name != "code-a1"))
+        )
+        for turns in (1, 2)
+        for name in one_of_each_kind()
+        if turns == 1 or has_feedback(name)
+    ],
 )
-def test_it_trains_for_two_steps(name, stand_in, increments, tmp_path):
-    preset = load_training(name)
+def test_it_trains_for_two_steps(name, turns, stand_in, increments, tmp_path):
+    preset = load_training(name, {"rollout.turns": turns} if turns > 1 else {})
     if any(getattr(preset.agents, role).lora for role in ROLES):
         pytest.importorskip("peft", reason="peft is not installed")
     config = reduced(preset, stand_in, increments)

@@ -60,6 +60,18 @@ def test_hostile_replies_have_their_share_and_change_no_other_reply() -> None:
     assert plain[0] == attacked[0]
 
 
+def test_repairs_have_their_share_and_show_what_their_program_fails() -> None:
+    repairs = [each for each in documents(CorpusRules(repair_share=0.5)) if "\nfix " in each.prompt]
+    assert 0.3 < len(repairs) / 1200 < 0.5  # a right program fails nothing
+    for each in repairs:
+        program, _, rest = each.prompt.partition("\nfix ")[2].partition(" tests failed.\n")
+        program = program.rpartition("\n")[0]
+        for call, right, gave in re.findall(r"^f\((.*)\) should be (.*); it gave (.*)$", rest, re.MULTILINE):
+            arguments = eval(f"({call},)")
+            assert answer_of(each.reply, arguments) == right
+            assert (answer_of(program, arguments) or "ValueError") == gave != right
+
+
 def test_unseen_problems_are_never_in_the_corpus() -> None:
     told = {statement_of(document) for document in documents(CorpusRules(), 3000)}
     assert not told & UNSEEN
