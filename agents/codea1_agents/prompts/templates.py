@@ -225,7 +225,7 @@ def _latest_lines(feedback: str, n_chars: int) -> str:
     if len(feedback) <= n_chars:
         return feedback
     first, *lines = feedback.split("\n")
-    left = n_chars - len(first) - len(_LEFT_OUT)
+    left = n_chars - len(first) - len(_LEFT_OUT) - 1
     while sum(map(len, lines)) + len(lines) > left and lines:
         lines.pop(0)
     return "\n".join([first, _LEFT_OUT, *lines])[:n_chars]

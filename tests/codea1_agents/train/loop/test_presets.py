@@ -156,7 +156,8 @@ def has_feedback(name: str) -> bool:
     ],
 )
 def test_it_trains_for_two_steps(name, turns, stand_in, increments, tmp_path):
-    preset = load_training(name, {"rollout.turns": turns} if turns > 1 else {})
+    later = {"rollout.turns": turns, **{f"agents.{role}.max_prompt_tokens": 8192 for role in ROLES[:2]}}
+    preset = load_training(name, later if turns > 1 else {})
     if any(getattr(preset.agents, role).lora for role in ROLES):
         pytest.importorskip("peft", reason="peft is not installed")
     config = reduced(preset, stand_in, increments)
