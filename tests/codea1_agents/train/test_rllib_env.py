@@ -29,7 +29,9 @@ def config(toys: ProblemSet) -> dict[str, Any]:
     return {"problems": toys.select(["toy/add"]), "n_candidates": 2, "n_suites": 2}
 
 
-@pytest.mark.parametrize("options", [{}, {"suites_per": "problem"}, {"skip_invalid": False}, {"n_suites": 0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"suites_per": "problem"}, {"skip_invalid": False}, {"n_suites": 0}, {"max_cycles": 3}]
+)
 def test_rllibs_own_check(config, options):
     check_multiagent_environments(GroupMultiAgentEnv({**config, **options}))
 
