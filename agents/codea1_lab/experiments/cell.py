@@ -164,6 +164,7 @@ def _pretrain(pretraining: Pretraining, seed: int) -> Any:
         variant=Variant(pretraining.variant),
         aware_share=pretraining.aware,
         n_aware_first=pretraining.aware_first,
+        repair_share=pretraining.repair,
         hostile_share=pretraining.hostile,
         hostile=ATTACKS if pretraining.hostile else (),
     )

@@ -38,6 +38,8 @@ class Pretraining(Strict):
     """Share of a white-box tester's tests of wrong programs that make the program fail."""
     aware_first: int = Field(default=0, ge=0)
     """Steps, from the first, in which all of these tests do."""
+    repair: float = Field(default=0.0, ge=0, le=1)
+    """Share of documents in which a program is repaired."""
     hostile: float = Field(default=0.0, ge=0, le=1)
     """Share of all documents that are attacks on a grader (`graders.ATTACKS`)."""
     muon: Literal["float32", "bfloat16"] = "bfloat16"
@@ -110,6 +112,8 @@ class Evaluation(Strict):
     coder: dict[str, str] = Field(default_factory=dict)
     """By name, a source of problems with golden tests."""
     samples: int = Field(default=8, ge=1)
+    turns: int = Field(default=1, ge=1)
+    """In later ones, the coder repairs what failed in a suite of the system's own tester."""
     tester: str = ""
     """Source of the problems that tests are written for; empty: testers are not measured by right programs."""
     duels: str = ""
