@@ -313,7 +313,7 @@ def show_confirmation(n_rounds: int) -> None:
                 taken = {}
                 for name in list(judges)[:: -1 if number % 2 else 1]:
                     if name == "fresh":
-                        is_readable.cache_clear()
+                        vars(is_readable)["cache_clear"]()
                     started = time.process_time() + sandbox.jobs_cpu_s
                     judges[name].judge([duel])
                     taken[name] = time.process_time() + sandbox.jobs_cpu_s - started

@@ -14,9 +14,9 @@ is over, then begins the next: tests of a duel; or, if the visitor sends loops, 
 after the other without a pause. Printed: how long the answers to both kinds of visitors took, how many of the games
 that a visitor saw were not its own, and the server's memory after a fifth of the time and at the end.
 
-With `--greedy`, 32 visitors ask for as much as the limits allow, each in another way: long programs and suites, values as
-long as they may be, a new cookie for each game. One honest visitor plays beside them. Printed: the most memory that the
-server has had, and the longest time of the honest visitor's answers.
+With `--greedy`, 32 visitors ask for as much as the limits allow, each in another way: long programs and suites, values
+as long as they may be, a new cookie for each game. One honest visitor plays beside them. Printed: the most memory that
+the server has had, and the longest time of the honest visitor's answers.
 """
 
 from __future__ import annotations
