@@ -72,7 +72,6 @@ def remembered_up_to(longest: int) -> Callable[[_F], _F]:
         def called(*texts: Any) -> Any:
             return (remembered if len(repr(texts)) <= longest else function)(*texts)
 
-        called.__dict__["cache_clear"] = remembered.cache_clear
         return cast(_F, called)
 
     return remember
