@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -313,7 +314,7 @@ def show_confirmation(n_rounds: int) -> None:
                 taken = {}
                 for name in list(judges)[:: -1 if number % 2 else 1]:
                     if name == "fresh":
-                        is_readable.cache_clear()
+                        inspect.getclosurevars(is_readable).nonlocals["remembered"].cache_clear()
                     started = time.process_time() + sandbox.jobs_cpu_s
                     judges[name].judge([duel])
                     taken[name] = time.process_time() + sandbox.jobs_cpu_s - started

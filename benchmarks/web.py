@@ -2,6 +2,7 @@
 
     python benchmarks/web.py [--visitors N] [--loops N] [--seconds S] [--think S] [--json]
     python benchmarks/web.py --read [--json]
+    python benchmarks/web.py --greedy SECONDS
 
 The server is a process of its own with its usual settings. With `--read`, headless Chromium opens a training run of
 10,000 steps that kept 5,000 episodes, twice, and scrolls to its end. Printed: seconds until the page with its charts is
@@ -12,6 +13,10 @@ Otherwise, each visitor begins a game, thinks, and sends tries until it
 is over, then begins the next: tests of a duel; or, if the visitor sends loops, programs none of whose calls ends, one
 after the other without a pause. Printed: how long the answers to both kinds of visitors took, how many of the games
 that a visitor saw were not its own, and the server's memory after a fifth of the time and at the end.
+
+With `--greedy`, 32 visitors ask for as much as the limits allow, each in another way: long programs and suites, values
+as long as they may be, a new cookie for each game. One honest visitor plays beside them. Printed: the most memory that
+the server has had, and the longest time of the honest visitor's answers.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_env.facts.judge_version import JUDGE_VERSION
 
 LOOP = "\n    while True:\n        pass\n"
-
+N_GREEDY, _LONG = 32, 120_000  # visitors, characters
 
 CODEA1 = [sys.executable, "-c", "from codea1_agents.cli import main; main()"]
 STEPS, EPISODES, PER_SAMPLE = 10_000, 5_000, 20
@@ -81,6 +86,8 @@ class Visitor:
     """Of each answer."""
     n_not_own: int = 0
     refused: list[str] = field(default_factory=list)
+    greed: int = -1
+    """How much it asks for, see `greedy_try`; -1: it is not greedy."""
 
     def play(self, end: float) -> None:
         """Play until the clock shows `end`."""
@@ -89,6 +96,9 @@ class Visitor:
             started += 1
             number = started % N_DUELS + 1
             start = {"role": "coder"} if self.sends_loops else {"role": "tester", "duel": number}
+            if self.greed >= 0:
+                start = {"role": "coder" if self.greed % 2 else "tester"}
+                self.cookie = "" if self.greed % 4 < 2 else self.cookie
             game = self.ask("/play/game", start).get("game")
             while game and not game["is_over"] and time.perf_counter() < end:
                 time.sleep(0 if self.sends_loops else self.think_s)
@@ -99,6 +109,8 @@ class Visitor:
 
     def text(self, game: dict[str, Any], number: int) -> str:
         """Return a try: a loop, or tests that do not win, so that each game takes all tries."""
+        if self.greed >= 0:
+            return greedy_try(game, self.greed, time.perf_counter())
         if self.sends_loops:
             return f"def {game['entry_point']}(*arguments, **named):{LOOP}# {time.perf_counter()}"
         return "\n".join(duel(number).problem.examples)
@@ -119,6 +131,44 @@ class Visitor:
             return answer
         self.refused.append(answer["detail"])
         return {}
+
+
+def greedy_try(game: dict[str, Any], greed: int, stamp: float) -> str:
+    """Return a try that takes as much of the server as it can, of one of eight kinds."""
+    name = game["program"].partition("(")[0].rpartition(" ")[2] if game["role"] == "tester" else ""
+    example = game["examples"][0].removeprefix("assert ").rpartition("==")[0]
+    tests = (
+        "\n".join(f"assert {example} == {n}" for n in range(_LONG // (len(game["examples"][0]) + 8))),
+        f"assert {example} == '{'a' * _LONG}'",
+        "\n".join(f"assert [{example}, {n}] * 400 == ['{'b' * 4000}']" for n in range(25)),
+        f"assert {'(' * 100}{name}{')' * 100} == " + "[" * 100 + "]" * 100 + "#" * _LONG,
+    )
+    programs = (
+        "\n".join(f"x{n} = {n}" for n in range(_LONG // 16)),
+        "def f(*arguments): return 'a' * 4000",
+        "x = '" + "a" * _LONG + "'",
+        "\n".join(f"def f(*arguments): return [[{n}]] * 1000" for n in range(_LONG // 50)),
+    )
+    if game["role"] == "tester":
+        return tests[greed // 4 % 4] + f"\n# {stamp}"
+    draft = game["draft"].partition("(")[0].rpartition(" ")[2]
+    return programs[greed // 4 % 4].replace("def f(", f"def {draft}(") + f"\n# {stamp}"
+
+
+def greedy(seconds: float) -> dict[str, Any]:
+    """Return the server's peak memory beside greedy visitors, and how an honest one was answered."""
+    visitors = [Visitor("", n, False, 0.5 if n == N_GREEDY else 0.0) for n in range(N_GREEDY + 1)]
+    with server("--public") as (url, pid), ThreadPoolExecutor(len(visitors)) as pool:
+        for n, visitor in enumerate(visitors):
+            visitor.url, visitor.greed = url, -1 if n == N_GREEDY else n
+        end = time.perf_counter() + seconds
+        list(pool.map(lambda visitor: visitor.play(end), visitors))
+        peak = Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]
+    *greedy_ones, honest = visitors
+    n_greedy = sum(len(visitor.taken_s) for visitor in greedy_ones)
+    n_refused = sum(len(visitor.refused) for visitor in greedy_ones)
+    figures = {"honest_s": max(honest.taken_s), "honest": len(honest.taken_s), "honest_refused": honest.refused}
+    return {"peak_mb": int(peak) / 1024, **figures, "greedy": n_greedy, "greedy_refused": n_refused}
 
 
 def megabytes(pid: int) -> float:
@@ -212,7 +262,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long they play")
     parser.add_argument("--think", type=float, default=2.0, help="seconds before each try of the others")
     parser.add_argument("--read", action="store_true", help="open a large run in a browser instead")
+    parser.add_argument("--greedy", type=float, help="seconds that greedy visitors play beside an honest one instead")
     options = parser.parse_args()
+    if options.greedy:
+        print(json.dumps(greedy(options.greedy)))
+        return
     if options.read:
         with TemporaryDirectory() as folder:
             (Path(folder) / "runs").mkdir()

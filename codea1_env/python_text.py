@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from codea1_env.facts.submissions import RejectionReason
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_MAX_REMEMBERED, _LONGEST_REMEMBERED = 16_384, 4096  # results, characters
+_REMEMBERED = 1 << 24  # characters of the texts whose results one function remembers
 
 MAX_DEPTH = 64
 """Deepest nesting of expressions in a tree that is written back."""
@@ -58,15 +58,23 @@ _BRACKET_OR_TEXT = re.compile(
 _LOOSER_THAN_EQUALS = (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
 
 
-def remembered_if_short(function: _F) -> _F:
-    """Cache a function of a text, for short texts only: what clients send must not fill memory, however long it is."""
-    remembered = lru_cache(_MAX_REMEMBERED)(function)
+def remembered_up_to(longest: int) -> Callable[[_F], _F]:
+    """Cache a function of texts: what clients send must not fill memory, however long or many they are.
 
-    @wraps(function)
-    def called(text: str, *others: Any) -> Any:
-        return (remembered if len(text) <= _LONGEST_REMEMBERED else function)(text, *others)
+    Args:
+        longest: characters of all arguments, as `repr` writes them; results for longer ones are not kept.
+    """
 
-    return cast(_F, called)
+    def remember(function: _F) -> _F:
+        remembered = lru_cache(_REMEMBERED // longest)(function)
+
+        @wraps(function)
+        def called(*texts: Any) -> Any:
+            return (remembered if len(repr(texts)) <= longest else function)(*texts)
+
+        return cast(_F, called)
+
+    return remember
 
 
 class UnreadableError(Exception):

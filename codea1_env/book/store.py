@@ -54,8 +54,8 @@ _UPDATE = (
 )
 _KEPT_ORIGIN = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict")
 _DEPART = (
-    f"INSERT INTO departure SELECT problem, digest, expression, ?, added_round, ?, n_failed, n_evaluated,"
-    f" {', '.join(_KEPT_ORIGIN)} FROM entry WHERE problem = ? AND sequence = ?"
+    "INSERT INTO departure SELECT problem, digest, substr(expression, 1, 1000), ?, added_round, ?, n_failed,"
+    f" n_evaluated, {', '.join(_KEPT_ORIGIN)} FROM entry WHERE problem = ? AND sequence = ?"
 )
 _DEPARTURES = (
     "SELECT departure.rowid, problem.name, digest, expression, how, added_round, left_round, n_failed, n_evaluated,"
@@ -83,6 +83,7 @@ class Period:
     digest: bytes
     """Digest of its key (`BookKey.digest`), so that a case that returns is recognised."""
     expression: str
+    """Its first 1,000 characters, once it has left: a book grows with each case that leaves."""
     how: Leaving | None
     """Why it ended; None: the case is still in the book."""
     added_round: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from textwrap import indent
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ class EntryPoint(NamedTuple):
     """The method that tests call on a new instance of the class; empty for a function."""
 
 
-@lru_cache(maxsize=4096)
 def read_entry_point(text: str) -> EntryPoint:
     """Return the parts of an entry point; a text without a method is a function's name."""
     name, _, method = text.partition(_CREATION)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice
 
 from codea1_env import values
@@ -26,6 +25,7 @@ from codea1_env.judging.jobs import Terms, call_of, program_job
 from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
+from codea1_env.python_text import remembered_up_to
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.sandbox.interface import (
     LOADED_TOO_OFTEN,
@@ -233,7 +233,7 @@ def _expected_call(case: GoldenCase) -> Call:
     return call_of(case.expected, case.imports, direct=False)
 
 
-@lru_cache(maxsize=65_536)
+@remembered_up_to(256)
 def _literal(expected: str) -> bytes | None:
     """Return the encoded value of a literal, None for anything else."""
     try:

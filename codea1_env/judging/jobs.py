@@ -12,7 +12,7 @@ from itertools import chain
 from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import TestCase
 from codea1_env.problems.problem import Problem
-from codea1_env.python_text import remembered_if_short
+from codea1_env.python_text import remembered_up_to
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.function_calls import with_source_calls
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
@@ -51,7 +51,7 @@ def call_of_prediction(case: TestCase, max_bytes: int) -> Call | None:
     return call_of(case.prediction, case.imports, direct=_is_literal(case.prediction))
 
 
-@remembered_if_short
+@remembered_up_to(1024)
 def _is_literal(source: str) -> bool:
     return is_direct_call(f"f({source})", "f")
 

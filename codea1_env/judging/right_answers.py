@@ -18,7 +18,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from codea1_env import values
@@ -27,7 +26,7 @@ from codea1_env.facts.submissions import Suite
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.judging.jobs import Terms, call_of_case
 from codea1_env.problems.problem import Problem
-from codea1_env.python_text import UnreadableError, parse, remembered_if_short
+from codea1_env.python_text import UnreadableError, parse, remembered_up_to
 from codea1_env.rules.canonical_calls import parameters_of
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
@@ -264,7 +263,7 @@ def _is_checked(pair: AnswerPair) -> bool:
     return False
 
 
-@lru_cache(maxsize=1024)
+@remembered_up_to(16_384)
 def _checker_program(checker: str, solution: str, entry_point: str) -> str:
     known = parameters_of(solution, entry_point)
     parameters, names = ("*args, **kwargs", "(*args, *kwargs.values())") if known is None else _signature(known)
@@ -284,7 +283,7 @@ def _signature(parameters: ast.arguments) -> tuple[str, str]:
     return ast.unparse(parameters), f"({''.join(f'{name}, ' for name in names)})"
 
 
-@remembered_if_short
+@remembered_up_to(1024)
 def _literal_arguments(expression: str, entry_point: str) -> bytes | None:
     """Return the encoded arguments of a direct call; None if its text is not a call with literal arguments."""
     node = _expression(expression)
@@ -298,7 +297,7 @@ def _literal_arguments(expression: str, entry_point: str) -> bytes | None:
     return b'{"t":[{"t":[%b]},{"d":[%b]}]}' % (args, kwargs)
 
 
-@remembered_if_short
+@remembered_up_to(1024)
 def _is_call(expression: str, entry_point: str) -> bool:
     node = _expression(expression)
     return node is not None and is_call_of(node, entry_point)

@@ -20,11 +20,11 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from codea1_env import values
 from codea1_env.facts.entry_points import placeholder_program, read_entry_point
@@ -74,6 +74,9 @@ def limits_of_solutions(limits: Limits) -> Limits:
 
 
 Answers = Mapping[Call, SolutionEvidence]
+_K = TypeVar("_K")
+_C = TypeVar("_C")
+_A = TypeVar("_A")
 _CallsByProblem: TypeAlias = Sequence[tuple[Problem, Sequence[Call]]]
 
 
@@ -92,9 +95,34 @@ def evidence_of_suite(suite: Suite, answers: Answers, max_bytes: int) -> list[So
     ]
 
 
+class RecentAnswers(Generic[_K, _C, _A]):
+    """The answers of programs used last: 64 MiB of them, none above 64 KiB. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[_K, dict[_C, _A]] = OrderedDict()
+        self._n_bytes: Counter[_K] = Counter()
+
+    def of(self, key: _K) -> Mapping[_C, _A]:
+        """Return the answers of a program by its calls; it is the one used last from now on."""
+        if key in self._known:
+            self._known.move_to_end(key)
+        return self._known.get(key, {})
+
+    def add(self, key: _K, new: Mapping[_C, _A], n_bytes: Callable[[_C, _A], int]) -> None:
+        """Keep answers of a program."""
+        if key not in self._known:
+            self._known[key], self._n_bytes[key] = {}, len(repr(key))
+        known = self._known[key]
+        for call, answer in new.items():
+            if (size := n_bytes(call, answer)) <= _MAX_BYTES >> 10 and call not in known:
+                known[call] = answer
+                self._n_bytes[key] += size
+        while self._known and self._n_bytes.total() > _MAX_BYTES:
+            del self._n_bytes[self._known.popitem(last=False)[0]]
+
+
 class SolutionValues:
-    """Caches answers of the most recently used problems, 64 MiB of them, none above 64 KiB. Thread-safe; it does not
-    cache our own failures."""
+    """Caches answers of solutions, as `RecentAnswers`. Thread-safe; it does not cache our own failures."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, *, finds_vacuous: bool = False) -> None:
         """Make an empty cache.
@@ -108,8 +136,7 @@ class SolutionValues:
         self._limits = limits
         self._finds_vacuous = finds_vacuous
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[object, ...], dict[Call, SolutionEvidence]] = OrderedDict()
-        self._n_bytes: Counter[tuple[object, ...]] = Counter()
+        self._known: RecentAnswers[tuple[object, ...], Call, SolutionEvidence] = RecentAnswers()
 
     def answers(self, calls_by_problem: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
         """Return the answers to the calls of each problem, in the order of `calls_by_problem`."""
@@ -118,7 +145,7 @@ class SolutionValues:
         keys = [(it.id, it.entry_point, it.imports, it.solution, it.script, it.calls) for it in problems]
         calls_of = [dict.fromkeys(calls) for _, calls in calls_by_problem]
         with self._lock:
-            cached = [self._known.get(key, {}) for key in keys]
+            cached = [self._known.of(key) for key in keys]
             answers = [
                 {call: known[call] for call in calls if call in known}
                 for calls, known in zip(calls_of, cached, strict=True)
@@ -131,7 +158,9 @@ class SolutionValues:
         new_answers = self._evaluate([(problems[n], calls) for n, calls in missing])
         for (n, _), new in zip(missing, new_answers, strict=True):
             answers[n].update(new)
-            self._cache(keys[n], new)
+            final = {it: runs for it, runs in new.items() if not runs.internal_error and runs.change_evidence.is_known}
+            with self._lock:
+                self._known.add(keys[n], final, _n_bytes)
         return list[Answers](answers)
 
     def _evaluate(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
@@ -171,19 +200,6 @@ class SolutionValues:
             evidence = map(SolutionEvidence, outcomes[2 * n], outcomes[2 * n + 1][::-1], repeat(None), records)
             answers.append(dict(zip(calls, evidence, strict=False)))
         return answers
-
-    def _cache(self, key: tuple[object, ...], new: Answers) -> None:
-        sizes = {call: _n_bytes(call, runs) for call, runs in new.items()}
-        with self._lock:
-            known = self._known.setdefault(key, {})
-            for call, runs in new.items():
-                is_final = not runs.internal_error and runs.change_evidence.is_known
-                if is_final and sizes[call] <= _MAX_BYTES >> 10 and call not in known:
-                    known[call] = runs
-                    self._n_bytes[key] += sizes[call]
-            self._known.move_to_end(key)
-            while self._known and self._n_bytes.total() > _MAX_BYTES:
-                del self._n_bytes[self._known.popitem(last=False)[0]]
 
 
 def _n_bytes(call: Call, runs: SolutionEvidence) -> int:

@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
 from itertools import islice
 from math import inf
 from operator import attrgetter
@@ -41,6 +40,7 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import imports_of
+from codea1_env.python_text import remembered_up_to
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import CandidateRewards, Reward, Rewards, mean_over_candidates, score_group
 from codea1_env.rules.ruleset import Reading, Ruleset
@@ -572,6 +572,6 @@ def suite_of(reply: str, problem: Problem, reading: Reading, tests_per_suite: in
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered_up_to(16_384)
 def _known_imports(imports: str, statement: str) -> str:
     return f"{imports_of(imports)}\n{imports_of(statement)}"

@@ -13,14 +13,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from codea1_env import values
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import EntryPointCall
-from codea1_env.python_text import UnreadableError, parse, remembered_if_short
+from codea1_env.python_text import UnreadableError, parse, remembered_up_to
 from codea1_env.rules.reading.effects import defaults_of
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.values import tree
@@ -51,7 +50,7 @@ class CanonicalCalls:
         return cls(entry_point, (), default_endings=(")",) if same_input else (), same_input=same_input)
 
     @classmethod
-    @lru_cache(maxsize=4096)
+    @remembered_up_to(16_384)
     def of(cls, solution: str, entry_point: str) -> CanonicalCalls:
         """Return the canonical form for a problem's entry point."""
         parameters = parameters_of(solution, entry_point)
@@ -161,7 +160,7 @@ def with_arguments(call: str) -> str:
     return call + _READ_AFTER
 
 
-@remembered_if_short
+@remembered_up_to(1024)
 def passed_arguments(call: str, canonical: CanonicalCalls | None) -> str:
     """Return what a call passes to each parameter, with the defaults of those to which it passes nothing.
 

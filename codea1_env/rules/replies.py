@@ -22,7 +22,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
 
 from codea1_env.facts.answers import OutputForm, case_as_printed
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
@@ -35,7 +34,7 @@ from codea1_env.facts.submissions import (
     Suite,
     TestCase,
 )
-from codea1_env.python_text import TextBudget, UnreadableError, parse
+from codea1_env.python_text import TextBudget, UnreadableError, parse, remembered_up_to
 from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer, read_fences
 from codea1_env.rules.reading.direct_calls import is_direct_call
@@ -159,7 +158,7 @@ def read_suite(
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
 
-@lru_cache(maxsize=16_384)
+@remembered_up_to(1024)
 def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallForms) -> bool:
     """Whether a stored case is one that `read_suite` could have read. So no file makes a sandbox run anything else.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from codea1_env import values
@@ -29,6 +29,7 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
+from codea1_env.python_text import remembered_up_to
 from codea1_env.rules.canonical_calls import (
     CanonicalCalls,
     calls_of,
@@ -43,7 +44,7 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation
 
 
-@lru_cache(maxsize=4096)
+@remembered_up_to(4096)
 def stated_answers(
     examples: tuple[str, ...],
     entry_point: str,

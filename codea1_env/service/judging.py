@@ -24,8 +24,8 @@ from codea1_env.service.admission import HOLDING, Refused
 from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest
 from codea1_env.service.bounds import ServiceBounds
 
-_N_RULESETS = 8
-"""Referees that keep their caches of solutions' values."""
+_N_RULESETS = 4
+"""Referees that keep their caches of solutions' values, 64 MiB each."""
 _VALUE_BYTES, _CASE_BYTES = 128, 3072
 """About what an object, array, key or item of a body takes, and a case with its verdict, apart from their texts."""
 

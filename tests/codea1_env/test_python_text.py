@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import codea1_env
-from codea1_env.facts.submissions import RejectionReason
-from codea1_env.python_text import MAX_BRACKETS, TextBudget, UnreadableError, parse, remembered_if_short
+from codea1_env.facts.call_forms import PLAIN_CALLS
+from codea1_env.facts.submissions import RejectionReason, TestCase
+from codea1_env.judging import golden, jobs, right_answers
+from codea1_env.python_text import MAX_BRACKETS, TextBudget, UnreadableError, parse, remembered_up_to
+from codea1_env.rounds import rounds
+from codea1_env.rules.canonical_calls import CanonicalCalls, passed_arguments
+from codea1_env.rules.reading.function_calls import with_source_calls
+from codea1_env.rules.reading.imports import known_names
 from codea1_env.rules.reading.statements import read_statements
+from codea1_env.rules.replies import is_readable
+from codea1_env.rules.ruleset import Reading
+from codea1_env.rules.validation import stated_answers
+from codea1_env.sandbox.local.reach import may_see_calls
 
 ROOT = Path(codea1_env.__file__).parent
 PIECES = [
@@ -89,7 +103,39 @@ def test_brackets_within_each_other_are_bounded(opening: str, closing: str) -> N
 @pytest.mark.parametrize(("text", "n_calls"), [("short", 1), ("x" * 5000, 2)])
 def test_results_of_long_texts_are_not_remembered(text: str, n_calls: int) -> None:
     called: list[str] = []
-    note = remembered_if_short(called.append)
+    note = remembered_up_to(4096)(called.append)
     note(text)
     note(text)
     assert len(called) == n_calls
+
+
+def holders(text: str) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Functions that cache their results, with arguments in which somebody else's text is."""
+    case = TestCase(f"f('{text}')", None)
+    return [
+        (may_see_calls, (f"__{text}",)),
+        (with_source_calls, (f"f('{text}')", (), "f")),
+        (known_names, (f"import {text}",)),
+        (CanonicalCalls.of, (f"def f(x='{text}'): pass", "f")),
+        (stated_answers, ((f"assert f('{text}') == 1",), "f")),
+        (is_readable, (case, Reading.STRICT, "f", PLAIN_CALLS)),
+        (is_readable, (replace(case, expression="f(1)"), Reading.STRICT, f"f{text}", PLAIN_CALLS)),
+        (passed_arguments, ("f(1)", CanonicalCalls("f", (text,)))),
+        (golden._literal, (f"'{text}'",)),
+        (rounds._known_imports, ("", f"import math, {text}")),
+        (right_answers._checker_program, (text, "def f(x): pass", "f")),
+        (right_answers._is_call, (f"f('{text}')", "f")),
+        (jobs._is_literal, (f"'{text}'",)),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(holders("x"))))
+def test_no_cache_keeps_a_text_that_somebody_else_has_sent_at_length(number: int) -> None:
+    function, arguments = holders("x" * 20_000)[number]
+    cache: Any = inspect.getclosurevars(getattr(function, "__func__", function)).nonlocals["remembered"]
+    before = cache.cache_info().currsize
+    function(*arguments)
+    assert cache.cache_info().currsize == before
+    assert cache.cache_info().maxsize <= 1 << 16
+    function(*holders("xyz")[number][1])
+    assert cache.cache_info().misses + cache.cache_info().hits > 0

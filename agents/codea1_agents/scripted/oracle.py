@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
+from codea1_env.judging.solution_values import RecentAnswers
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 
 _LIMITS = Limits(cpu_s=0.2, max_restarts=2)  # a slower call makes a poor test: the judge's host may be slower still
-_MAX_SUBJECTS = 256
-_MAX_CALLS = 4096  # cached for one subject
+_KEPT_BYTES = 512  # of an outcome, apart from its values
 _NO_OUTCOME = (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN)
 
 
@@ -27,7 +26,7 @@ class Oracle:
     def __init__(self, sandbox: Sandbox, *, limits: Limits | None = None) -> None:
         self._sandbox = sandbox
         self._limits = limits or _LIMITS
-        self._known: OrderedDict[Job, dict[str, Outcome]] = OrderedDict()
+        self._known: RecentAnswers[Job, str, Outcome] = RecentAnswers()
 
     def outcomes(self, subject: Job, calls: Sequence[str]) -> list[Outcome]:
         """Return one outcome per call, in order.
@@ -47,23 +46,15 @@ class Oracle:
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        known = [self._cache(subject) for subject in subjects]
+        known = [self._known.of(subject) for subject in subjects]
         missing = [[call for call in dict.fromkeys(calls) if call not in cache] for cache in known]
         pairs = zip(subjects, missing, strict=True)
         jobs = [replace(job, calls=tuple(map(Call, texts)), limits=self._limits) for job, texts in pairs if texts]
         reports = iter(self._sandbox.run(jobs) if jobs else [])
         rows = []
-        for cache, texts in zip(known, missing, strict=True):
+        for subject, cache, texts in zip(subjects, known, missing, strict=True):
             new = dict(zip(texts, next(reports).outcomes, strict=True)) if texts else {}
             rows.append([cache.get(call) or new[call] for call in calls])
-            cache.update((call, outcome) for call, outcome in new.items() if outcome.kind not in _NO_OUTCOME)
+            final = {call: outcome for call, outcome in new.items() if outcome.kind not in _NO_OUTCOME}
+            self._known.add(subject, final, lambda call, outcome: _KEPT_BYTES + len(call) + outcome.n_bytes)
         return rows
-
-    def _cache(self, subject: Job) -> dict[str, Outcome]:
-        cache = self._known.setdefault(subject, {})
-        self._known.move_to_end(subject)
-        if len(cache) > _MAX_CALLS:
-            cache.clear()
-        while len(self._known) > _MAX_SUBJECTS:
-            self._known.popitem(last=False)
-        return cache

@@ -49,7 +49,7 @@ from codea1_lab.web.visitors import Visitors, cookie_name, new_cookie
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-MOST_VISITORS = 10_000
+MOST_VISITORS = 1000  # what their games remember of the solution may take 240 KiB each
 LIMITS = Limits(cpu_s=0.5, wall_s=1.0, memory_mb=256, value_bytes=4096, max_restarts=0, job_factor=4)
 """Of a visitor's programs: somebody else waits."""
 _MOST_LISTED = 1000  # problems that the page offers by name

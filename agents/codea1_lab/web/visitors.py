@@ -29,9 +29,9 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_NEW_S = 2.0
-"""The assumed length of a visitor's first work: like an endless loop, so that who is known to be quick is served
-before any number of new cookies."""
+_NEW_S = 0.25
+"""The assumed length of a visitor's first work: so that who is known to be quick is served before any number of new
+cookies, and so that a new visitor waits no longer than this for each of the quick ones."""
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

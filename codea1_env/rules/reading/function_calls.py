@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
-from codea1_env.python_text import UnreadableError, parse
+from codea1_env.python_text import UnreadableError, parse, remembered_up_to
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.direct_calls import has_plain_keywords, is_call_of, is_direct, is_literal
 from codea1_env.rules.reading.effects import CHANGING_METHODS, effects_of
@@ -44,7 +43,7 @@ class SentExpression(NamedTuple):
     """The closed calls that it sends as text: all but those with literal arguments only."""
 
 
-@lru_cache(maxsize=65_536)
+@remembered_up_to(512)
 def with_source_calls(expression: str, imports: tuple[str, ...], entry_point: str) -> SentExpression:
     """Return a harness expression that sends its closed calls as text."""
     try:

@@ -6,10 +6,9 @@ import ast
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.python_text import UnreadableError, parse
+from codea1_env.python_text import UnreadableError, parse, remembered_up_to
 from codea1_env.rules.reading.allowed_names import DRAWN, is_importable, may_be_imported_from
 from codea1_env.rules.reading.scopes import Imported, OfFramework, Unusable
 from codea1_env.rules.reading.statements import Piece, nodes_in, parsed, root_of
@@ -66,7 +65,7 @@ def imports_of(node: ast.AST) -> Iterator[NamedImport]:
         yield from (NamedImport(alias, module) for alias in node.names)
 
 
-@lru_cache(maxsize=4096)
+@remembered_up_to(4096)
 def known_names(imports: str) -> Mapping[str, Imported]:
     """Return what import statements bind that tests may use."""
     try:

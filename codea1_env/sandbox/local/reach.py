@@ -14,12 +14,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.python_text import TextBudget, UnreadableError, parse
+from codea1_env.python_text import TextBudget, UnreadableError, parse, remembered_up_to
 
 _PARSING_US = 100_000  # a longer program is not parsed here, but gets its calls one by one
 
@@ -64,7 +64,7 @@ _WATCHED = _BUILTINS | _FRAMES | _ATTRIBUTES | {"case", "format", "import"}
 _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
 
 
-@lru_cache(maxsize=4096)
+@remembered_up_to(4096)
 def may_see_calls(program: str) -> bool:
     """Return whether a program might read the calls that its process holds, as far as its syntax shows."""
     # Python reads some other letters as if they were ASCII.

@@ -33,8 +33,8 @@ from codea1_env.sandbox.local.process import as_outcome, error_fields
 from codea1_env.sandbox.wire import UNEXPECTED, Changed, Frame, Items, Tag, WireError
 from codea1_env.values import encode
 
-_MOST_BYTES = 1 << 22  # of one harness's arguments, or of the answers read ahead
-_MOST_KNOWN = 64  # harnesses whose calls are remembered
+_MOST_BYTES = 1 << 22  # of the answers read ahead
+_MOST_KNOWN, _MOST_KNOWN_BYTES = 64, 1 << 20  # harnesses whose calls are remembered, and what each may take
 _SEES_TIME = re.compile(
     r"^[ \t]*(?:import|from)\b.*\b(?:asyncio|concurrent|datetime|resource|sched|signal|threading|time|timeit)\b", re.M
 )
@@ -60,7 +60,8 @@ class Foresight:
             return
         (outcome,), (made,) = report.outcomes, report.entry_point_calls
         arguments = tuple(call.arguments for call in made)
-        if outcome.kind is OutcomeKind.VALUE and TOO_MANY not in made and sum(map(len, arguments)) <= _MOST_BYTES:
+        n_bytes = len(repr(_key(job))) + sum(map(len, arguments))
+        if outcome.kind is OutcomeKind.VALUE and TOO_MANY not in made and n_bytes <= _MOST_KNOWN_BYTES:
             self._remember(job, arguments)
 
     def forget(self, job: Job) -> None:

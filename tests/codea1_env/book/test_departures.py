@@ -52,6 +52,17 @@ def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse(
     assert relapses(periods) == ()
 
 
+def test_what_a_departure_leaves_is_bounded() -> None:
+    rules = BookRules(update=BookUpdate.REMOVE_ON_PASS, max_entries=1)
+    with MistakeBook() as book:
+        play(book, fails=(1,), rules=rules)
+        empty = len(book.snapshot())
+        for n in range(100):
+            play(book, fails=(10**4000 + n,), rules=rules)
+        assert {len(left.expression) for left in book.departures()} == {4, 1000}
+        assert len(book.snapshot()) < empty + 100 * 1500 + 4 * 4096
+
+
 def test_many_departures_come_in_pages_and_survive_snapshots(tmp_path: Path) -> None:
     with MistakeBook() as book, MistakeBook(tmp_path / "other.sqlite") as other:
         play(book, fails=tuple(range(1500)))

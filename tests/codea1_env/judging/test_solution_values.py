@@ -9,7 +9,7 @@ import pytest
 
 from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
-from codea1_env.judging.solution_values import SolutionValues
+from codea1_env.judging.solution_values import RecentAnswers, SolutionValues
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits
 from codea1_env.values import encode
@@ -123,3 +123,15 @@ def test_problems_are_asked_apart() -> None:
     assert {runs.first.kind for runs in first.values()} == {OutcomeKind.TIME_LIMIT}
     assert second[Call("1")].first.value == encode("1")
     assert len(sandbox.batches) == 2
+
+
+@pytest.mark.parametrize("longest", [100, 1 << 20])
+def test_answers_are_bounded_in_bytes_with_the_programs_that_gave_them(longest: int) -> None:
+    answers: RecentAnswers[str, str, bytes] = RecentAnswers()
+    for n in range(200):
+        answers.add(f"{n}" + "#" * 1_000_000, {"f(1)": b"x" * longest}, lambda call, answer: len(call) + len(answer))
+        answers.of("0" + "#" * 1_000_000)
+    assert len(answers._known) <= 67  # of a million bytes
+    assert answers._n_bytes.keys() == answers._known.keys()
+    assert [text[:2] for text in answers._known][-1] == "0#"
+    assert bool(answers.of("0" + "#" * 1_000_000)) == (longest == 100)

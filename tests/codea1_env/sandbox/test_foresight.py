@@ -120,3 +120,12 @@ def test_only_calls_of_one_harness_of_a_benchmark_are_remembered(sandbox: Sandbo
     foresight.forget(job)
     foresight.learn(job, report)
     assert not foresight.of(job)
+
+
+def test_a_harness_that_is_long_with_its_calls_is_not_remembered(sandbox: Sandbox) -> None:
+    job = Job(RIGHT, "f", CHECK, harness=Harness("def check(c):\n  assert c(1) == [1, 2]\n"), limits=LIMITS)
+    (report,) = sandbox.run([job])
+    for length, n_known in ((10, 1), (2 << 20, 0)):
+        foresight = Foresight()
+        foresight.learn(replace(job, harness=Harness(job.harness.source + "#" * length)), report)
+        assert len(foresight._known) == n_known

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +16,7 @@ from codea1_env.service.admission import Admission, Refused
 from codea1_lab.web.app import WebServer
 from codea1_lab.web.visitors import Visitor, Visitors
 from tests.codea1_lab.web.conftest import Client
+from tests.support import ROOT
 
 TOKEN = "t0ken-of-the-test"
 DUEL = {"role": "tester", "duel": 1}
@@ -150,6 +155,29 @@ def test_a_new_cookie_is_worth_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(gaps(clock.order)) <= 3  # those that came before
 
 
+def test_a_new_visitor_waits_a_quarter_of_a_second_for_each_quick_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 100, 1)
+
+    async def all_of_them() -> None:
+        known = [visitors.enter("")[0] for _ in range(32)]
+        for visitor in known * 6:  # the first work of each is no longer seen
+            await visitors.run(visitor, clock.work("greedy", 0.05))
+        clock.order.clear()
+
+        async def ask_again(visitor: Visitor[None]) -> None:
+            while "new" not in clock.order:
+                await visitors.run(visitor, clock.work("greedy", 0.05))
+
+        greedy = asyncio.gather(*map(ask_again, known))
+        await asyncio.sleep(0)
+        await visitors.run(visitors.enter("")[0], clock.work("new", 0.05))
+        await greedy
+
+    asyncio.run(all_of_them())
+    assert clock.order.index("new") <= 32 * 0.25 / 0.05 + 1
+
+
 def test_who_is_known_to_be_quick_comes_before_new_cookies(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, admission = Clock(monkeypatch), Admission(1, 0)
     visitors: Visitors[None] = Visitors(admission, lambda: None, 100, 1)
@@ -185,6 +213,17 @@ def test_the_longest_unseen_visitor_makes_room_and_a_turn_is_passed_on_after_a_f
         return await visitors.run(Visitor(None), lambda: 7)
 
     assert asyncio.run(one_after_the_other()) == 7
+
+
+@pytest.mark.slow
+def test_greedy_visitors_leave_a_server_small_and_an_honest_one_answered() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
+    command = [sys.executable, str(ROOT / "benchmarks" / "web.py"), "--greedy", "20"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=220, check=True)
+    figures = json.loads(done.stdout)
+    assert figures["peak_mb"] < 1024
+    assert figures["honest"] > 0
+    assert not figures["honest_refused"]
 
 
 def test_of_too_many_the_last_in_the_queue_goes() -> None:

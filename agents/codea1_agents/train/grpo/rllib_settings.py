@@ -213,10 +213,13 @@ def require_all_honoured(config: _C, method: str = "") -> _C:
 
 
 def refusing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of RLlib's that raises UserError for what only several settings together decide."""
+    """Return a method of RLlib's that raises UserError for what it would drop, or only several settings together
+    decide."""
 
     @wraps(method)
     def call(self: _C, *values: Any, **named: Any) -> _C:
+        for name, value in named.items():
+            require_honoured(self, attribute_of(name), value)
         method(self, *values, **named)
         return require_all_honoured(self, method.__name__)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
+import pickle
 import re
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +28,7 @@ from tests.support.grpo import ON_RAY, built, distance, learner_of, scored, spec
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from ray import tune  # noqa: E402
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig  # noqa: E402
 from ray.rllib.callbacks.callbacks import RLlibCallback  # noqa: E402
 from ray.rllib.connectors.connector_v2 import ConnectorV2  # noqa: E402
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec  # noqa: E402
@@ -569,6 +573,38 @@ def test_every_setting_changes_a_run_or_is_refused_or_is_on_the_page(phrase_fold
     table = PAGE.read_text().split("| not seen in figures | why |")[1].split("\n\n")[0]
     listed = {attribute_of(name) for name in re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| ([^|]*) \|", table)))}
     assert (silent | {"in_evaluation"}) - by_tests == listed
+
+
+@pytest.mark.parametrize("method", sorted({each.method for each in REFUSED}))
+def test_every_parameter_of_a_method_sets_its_attribute_or_is_refused(method: str) -> None:
+    """Also those that Ray has deprecated, which set the one of the new name or are refused by Ray."""
+    for name in {*signature(getattr(AlgorithmConfig, method)).parameters} - {"self", "kwargs"}:
+        attribute, config = attribute_of(name), GRPOConfig().problems("starter").llm_agents(coder="a")
+        before = copy.deepcopy({key: value for key, value in vars(config).items() if key != "_rl_module_spec"})
+        other = OF_GAME.get(attribute, another(before.get(attribute)))
+        try:
+            said = said_of(lambda config=config, name=name, other=other: getattr(config, method)(**{name: other}))
+        except (ValueError, TypeError, AttributeError) as error:  # by Ray
+            said = str(error)
+        assert said or any(vars(config)[key] != value for key, value in before.items()), name
+        if attribute in before and said_of(lambda: setattr(GRPOConfig(), attribute, other)):  # noqa: B023
+            assert said, name
+
+
+def test_a_setting_is_refused_where_a_configuration_is_restored_and_built(config: GRPOConfig) -> None:
+    """What went around every door is met before anything runs."""
+    mistaken = config.copy()
+    mistaken.__dict__["gamma"] = 0.5
+    doors = [
+        mistaken.validate,
+        mistaken.build_algo,
+        lambda: GRPO(mistaken),
+        lambda: GRPOConfig.from_state(mistaken.get_state()).validate(),
+        lambda: pickle.loads(pickle.dumps(mistaken)).build_algo(),
+        lambda: mistaken.copy().validate(),
+        lambda: GRPO(config={**config.to_dict(), "gamma": 0.5}),
+    ]
+    assert [said_of(door).partition(" would")[0] for door in doors] == ["training: gamma"] * len(doors)
 
 
 @pytest.mark.parametrize(
