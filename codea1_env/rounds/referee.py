@@ -244,8 +244,7 @@ class Referee(Closing):
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
         replies = list(map(reply_text, given))
         read = self._read(ids, replies)
-        to_run = [(problem, candidate.program) for problem, candidate in read]
-        findings = run_golden(to_run, self.sandbox, self.rules.comparison)
+        findings = run_golden([(problem, it.program) for problem, it in read], self.sandbox, self.rules.comparison)
         return [
             GoldenFinding(None, None, Verdict.INTERNAL_ERROR, str(reply), "agent")
             if isinstance(reply, AgentUnavailable)

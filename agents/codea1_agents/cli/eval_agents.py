@@ -66,10 +66,7 @@ class CoderOptions(EvaluationOptions):
     turns: Annotated[int, Option(min=1, max=MAX_CYCLES, help="Programs per sample: later ones repair the first.")] = 1
     feedback: Annotated[
         str,
-        agent_spec(
-            "--feedback",
-            "What failed is shown before a repair: golden (golden tests), or a tester that writes a suite per program.",
-        ),
+        agent_spec("--feedback", "What repairs are shown: golden (failed golden tests), or a tester, for its suites."),
     ] = ""
 
 
@@ -135,9 +132,7 @@ def run_coder(options: CoderOptions) -> None:
         known = list(filter(is_settled, keeper.records))
         batches = evaluate_turns(problems, coder, session.sandbox, tester, known=known, absent=missing, **sizes)
         if options.feedback == GOLDEN:
-            session.page.warn(
-                "the programs of later turns were shown golden tests: only the figures of turn 1 are benchmark figures"
-            )
+            session.page.warn("only the figures of turn 1 are benchmark figures: later ones saw golden tests")
         total = (len(problems) * n - len(missing)) * options.turns
         keeper.take(batches, total, partial(_coder_figures, session, replier.name, n))
 
