@@ -20,7 +20,19 @@ from itertools import islice
 
 from codea1_env import values
 from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
-from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    GoldenFinding,
+    Outcome,
+    OutcomeKind,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+    verdict_of,
+)
 from codea1_env.judging.jobs import Terms, call_of, program_job
 from codea1_env.judging.limits import calibrated_cpu_s
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
@@ -324,7 +336,7 @@ class GoldenTests:
     """The golden tests of any problems, with what is known of their expected values and times. Thread-safe."""
 
     def __init__(self, sandbox: Sandbox, comparison: Comparison) -> None:
-        self._sandbox, self._comparison, self._expected = sandbox, comparison, ExpectedValues(sandbox)
+        self._sandbox, self._comparison, self.expected = sandbox, comparison, ExpectedValues(sandbox)
         self._limits_after: dict[tuple[Job, ...], tuple[Limits, ...]] = {}
         """For each of a problem's jobs, by the solution's jobs: they contain all that its time depends on."""
 
@@ -334,7 +346,7 @@ class GoldenTests:
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        expected = self._expected.of(run.problem for run in runs)
+        expected = self.expected.of(run.problem for run in runs)
         accepted = accept_golden_answers(self.given_time(runs), expected, self._sandbox, self._comparison)
         return [golden_results(run.problem, run.reports, expected, self._comparison) for run in accepted]
 
@@ -398,12 +410,58 @@ def run_golden(
         SandboxError: the sandbox cannot be used at all.
     """
     distinct = dict.fromkeys((problem, program) for problem, program in programs if program)
-    jobs_by_program = [(problem, golden_jobs(problem, program, limits)) for problem, program in distinct]
-    jobs = [job for _, of_program in jobs_by_program for job in of_program]
-    runs = golden_runs(jobs_by_program, sandbox.run(jobs) if jobs else ())
+    runs = _run([*distinct], sandbox, limits)
     findings = dict(zip(distinct, map(_finding, GoldenTests(sandbox, comparison).results(runs)), strict=True))
     no_program = GoldenFinding(False, 0.0, Verdict.NO_CODE)
     return [findings[problem, program] if program else no_program for problem, program in programs]
+
+
+def golden_reports(
+    candidates: Sequence[tuple[Problem, Candidate]], sandbox: Sandbox, comparison: Comparison
+) -> list[CandidateReport]:
+    """Return one report per candidate, in order, as if its golden tests were the cases of one suite.
+
+    Tests whose result is unknown are left out; a test that is not a call with its value is `check(FUNCTION)`.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    runs = iter(_run([(problem, it.program) for problem, it in candidates if it.program], sandbox, PROGRAM_LIMITS))
+    run_of = [next(runs) if candidate.program else None for _, candidate in candidates]
+    known, tests = [run for run in run_of if run is not None], GoldenTests(sandbox, comparison)
+    results = iter(tests.results(known))
+    expected = tests.expected.of(run.problem for run in known)
+    return [
+        CandidateReport(candidate, Verdict.NO_CODE, candidate.rejection.detail if candidate.rejection else "")
+        if run is None
+        else _report(candidate, run, next(results), expected)
+        for (_, candidate), run in zip(candidates, run_of, strict=True)
+    ]
+
+
+def _run(programs: Sequence[tuple[Problem, str]], sandbox: Sandbox, limits: Limits) -> list[GoldenRun]:
+    jobs_by_program = [(problem, golden_jobs(problem, program, limits)) for problem, program in programs]
+    jobs = [job for _, of_program in jobs_by_program for job in of_program]
+    return golden_runs(jobs_by_program, sandbox.run(jobs) if jobs else ())
+
+
+def _report(
+    candidate: Candidate, run: GoldenRun, results: Sequence[GoldenResult], expected: Mapping[Call, Outcome]
+) -> CandidateReport:
+    if (failure := load_failure(run.reports[0])) is not None and results[0] == failure:
+        return CandidateReport(candidate, failure.verdict, run.reports[0].load.summary)
+    cases = []
+    for test, result in zip(run.problem.golden, results, strict=True):
+        if result.passed is None:
+            continue
+        what, right = f"check({run.problem.entry_point})", values.encode(None)
+        if isinstance(test, GoldenCase):
+            what, right = test.expression, result.expected or _expected_value(test, expected) or right
+        gave = result.text.removeprefix("check: ").removeprefix(f"{what}: ")
+        gave = gave if result.answer is None else values.describe(result.answer)
+        cases.append(CaseReport(ValidCase(TestCase(what, None), right, None), result.verdict, gave))
+    suite = ValidSuite(tuple(report.case for report in cases), (), 0, 0.0)
+    return CandidateReport(candidate, Verdict.PASSED, suites=(SuiteReport(suite, tuple(cases)),))
 
 
 def _finding(results: Sequence[GoldenResult]) -> GoldenFinding:

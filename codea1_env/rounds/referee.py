@@ -19,14 +19,14 @@ from math import isnan
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
-from codea1_env.facts.submissions import Role
+from codea1_env.facts.submissions import Candidate, Role
 from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
-from codea1_env.judging.golden import run_golden
+from codea1_env.judging.golden import golden_reports, run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import Problem, ProblemSource, load_problems
 from codea1_env.records.closing import Closing
-from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, Tree, candidate_of, require_golden_tests
+from codea1_env.rounds.rounds import JudgedTree, Program, RoundOptions, Rounds, Tree, candidate_of, require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
@@ -242,10 +242,9 @@ class Referee(Closing):
             SandboxError: the sandbox cannot be used at all.
         """
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
-        problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
-        read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
-        to_run = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
-        findings = run_golden(to_run, self.sandbox, self.rules.comparison)
+        replies = list(map(reply_text, given))
+        read = self._read(ids, replies)
+        findings = run_golden([(problem, it.program) for problem, it in read], self.sandbox, self.rules.comparison)
         return [
             GoldenFinding(None, None, Verdict.INTERNAL_ERROR, str(reply), "agent")
             if isinstance(reply, AgentUnavailable)
@@ -255,8 +254,19 @@ class Referee(Closing):
                 program=candidate.program,
                 n_own_tests=candidate.n_own_tests,
             )
-            for each, reply, candidate in zip(findings, replies, read, strict=True)
+            for each, reply, (_, candidate) in zip(findings, replies, read, strict=True)
         ]
+
+    def golden_reports(self, problem_ids: Sequence[str], programs: Sequence[str]) -> list[CandidateReport]:
+        """Return reports on programs, in order, as if the golden tests of each problem were its suite; waits.
+
+        Arguments and errors are those of `golden`, but every program is text.
+        """
+        return golden_reports(self._read(problem_ids, programs), self.sandbox, self.rules.comparison)
+
+    def _read(self, problem_ids: Sequence[str], replies: Sequence[Program]) -> list[tuple[Problem, Candidate]]:
+        problems = map(self.problems.by_id, problem_ids)
+        return [(each, candidate_of(reply, each, self.rules)) for each, reply in zip(problems, replies, strict=True)]
 
     def loaded_program(self, problem: Problem, reply: str) -> str | None:
         """Return the program in a coder's reply, or None if it does not load, as a tester then never sees it; waits.

@@ -9,6 +9,8 @@
 
 A masked reward is None, and TRL excludes it: the reply does not enter the mean of its group, and its advantage is 0.
 That holds for a reward function alone: TRL adds up several, and one that is None adds 0.
+
+`coder_env` makes environments in which a coder repairs its program: `GRPOTrainer(environment_factory=coder_env(...))`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isnan
 from typing import Any, TypeAlias, Unpack
 
 from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
@@ -28,10 +31,14 @@ from codea1_agents.adapters.scoring import (
     role_scores,
     written_suites,
 )
+from codea1_agents.play.named_agent import NamedAgent, is_text
 from codea1_env.agent import Role
-from codea1_env.errors import UserError, extra_needed, of_type, one_of
+from codea1_env.errors import UserError, extra_needed, of_type, one_of, whole_number
 from codea1_env.problems import ProblemSource
+from codea1_env.rounds.episodes import MAX_CYCLES
 from codea1_env.rounds.referee import Referee, Reply, Scored
+from codea1_env.rounds.rounds import RoundOptions, Tree
+from codea1_env.rounds.trajectories import next_tree
 
 _ROW = "the data set for codea1_agents.adapters.trl"
 RewardFunction: TypeAlias = Callable[..., Any]
@@ -87,6 +94,70 @@ def reward_function(
     kind = AsyncRewards if is_async else Rewards
     found = kind(referee, against=against, logs_parts=logs_parts)
     return found.coder_reward if role == "coder" else found.tester_reward
+
+
+def coder_env(referee: Referee, *, against: Frozen, turns: int = 2) -> Callable[[], CoderEnv]:
+    """Return what makes environments for TRL's `environment_factory`; its rows are those of `dataset("coder", ...)`.
+
+    Args:
+        referee: judges.
+        against: a frozen tester, which writes a suite for each program; what fails of it is shown.
+        turns: programs per episode, from 1 to `MAX_CYCLES`.
+
+    Raises:
+        UserError: an argument has an invalid value.
+    """
+    tester = frozen_agent("tester", against, of_type("referee", referee, Referee).problems)
+    return partial(CoderEnv, referee, tester, whole_number("turns", turns, most=MAX_CYCLES))
+
+
+class CoderEnv:
+    """An episode of one coder, who repairs its program turn by turn; TRL offers `submit` to the model as a tool."""
+
+    def __init__(self, referee: Referee, tester: NamedAgent, turns: int) -> None:
+        """Take the arguments of `coder_env`."""
+        self._referee, self._tester, self._turns = referee, tester, turns
+        self._tree: Tree | None = None
+        self._rewards: list[float] = []
+        self._failure: Exception | None = None
+
+    def reset(self, problem_id: str, **columns: Any) -> str:
+        """Begin an episode on the problem of a row; return what TRL adds to the prompt."""
+        self._tree, self._rewards, self._failure = Tree(self._referee.problems.by_id(problem_id)), [], None
+        return f"\n\nPass each program to the tool submit, at most {self._turns} times; it says which tests fail."
+
+    def submit(self, program: str) -> str:
+        """Run a program and say which tests it fails.
+
+        Args:
+            program: The whole program in Python.
+
+        Returns:
+            The failed tests, or that the episode is over.
+        """
+        if self._tree is None or not is_text(program):
+            return "The episode is over." if self._tree is None else "The argument program must be text."
+        try:
+            options = RoundOptions(sample_of=lambda candidate, suite: 0, masks_sandbox_errors=True)
+            (judged,) = self._referee.open([self._tree], options).play(lambda turns: [program], self._tester.replies)
+        except Exception as error:  # TRL would show it to the model and go on
+            self._failure = error
+            raise
+        self._rewards.append(float(judged.coder_rewards[0]))
+        self._tree = next_tree(judged) if len(self._rewards) < self._turns else None
+        return self._tree.trajectories[0].coder_feedback if self._tree else "The episode is over."
+
+    def get_reward(self) -> float | None:
+        """Return the reward of the last program, or of an empty one if there is none; None where masked.
+
+        Raises:
+            Exception: what `submit` raised.
+        """
+        if not self._rewards and self._failure is None:
+            self.submit("")
+        if self._failure is not None:
+            raise self._failure
+        return None if isnan(self._rewards[-1]) else self._rewards[-1]
 
 
 class Rewards:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,18 @@ from codea1_agents.cli.console import pluralize, tally
 from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session
 from codea1_agents.cli.options import agent_spec, from_options, how_many, n_tests, seed_of
 from codea1_agents.evaluation.answers import require_answering
-from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.coder import figures_of_coder
 from codea1_agents.evaluation.generations import Generations, read_generations
 from codea1_agents.evaluation.records import CoderSample, TesterRecord
+from codea1_agents.evaluation.repairs import (
+    GOLDEN,
+    by_turn,
+    count_repairs,
+    evaluate_turns,
+    gain_by,
+    is_settled,
+    name_in_turn,
+)
 from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figures_of_tester
 from codea1_agents.play.named_agent import NamedAgent
@@ -24,6 +34,7 @@ from codea1_agents.statistics import Estimate, estimate_document
 from codea1_env.agent import Role
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.rendering import harmless
+from codea1_env.rounds.episodes import MAX_CYCLES
 
 _Agent = Annotated[
     str, agent_spec("--agent", "An agent's name (see codea1 list agents) with its options, or module:attribute.")
@@ -46,11 +57,17 @@ class CoderOptions(EvaluationOptions):
     Example:
       codea1 eval coder --agent mutant,strength=0.5 -p humaneval -n 10
       codea1 eval coder --generations samples.jsonl --problems humaneval
+      codea1 eval coder --agent openai,model=qwen --turns 3 --feedback openai,model=qwen
     """
 
     agent: _Agent = ""
     generations: _Generations = None
     samples: Annotated[int, how_many("--samples", "Replies per problem.")] = 1
+    turns: Annotated[int, Option(min=1, max=MAX_CYCLES, help="Programs per sample: later ones repair the first.")] = 1
+    feedback: Annotated[
+        str,
+        agent_spec("--feedback", "What repairs are shown: golden (failed golden tests), or a tester, for its suites."),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +110,10 @@ def run_coder(options: CoderOptions) -> None:
     """
     if options.generations is not None and options.samples != 1:
         raise UserError("--samples is of --agent: a file of generations has its own number of replies")
+    if options.generations is not None and options.turns > 1:
+        raise UserError("--turns is of --agent: a file of generations has the replies of one turn")
+    if (options.turns > 1) != bool(options.feedback):
+        raise UserError(f"--turns above 1 and --feedback need each other, got {options.turns} and {options.feedback!r}")
     with eval_session(options, without=options.without) as session:
         replier = _replier_of(session, options.agent, options.generations, "coder")
         problems = [test for test in session.problems_with_tests("a program") if replier.has(test.id)]
@@ -102,11 +123,18 @@ def run_coder(options: CoderOptions) -> None:
         n = options.samples if replier.generations is None else replier.generations.most
         absent = set() if replier.generations is None else replier.generations.missing
         missing = {sample for sample in absent if sample[0] in {problem.id for problem in problems}}
-        settings = session.settings("coder", agent=replier.name, samples=n)
-        keeper = RecordKeeper(session, options.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
-        known = {(record.problem_id, record.sample) for record in keeper.records if _is_settled(record.masked)}
-        batches = evaluate_coder(problems, replier.agent, session.sandbox, samples=n, known=known | missing)
-        keeper.take(batches, len(problems) * n - len(missing), partial(_coder_figures, session, replier.name, n))
+        is_agent = options.feedback not in ("", GOLDEN)
+        tester = session.agent(options.feedback, "tester", called="feedback") if is_agent else None
+        later = {"turns": options.turns, "feedback": options.feedback} if options.turns > 1 else {}
+        settings = session.settings("coder", agent=replier.name, samples=n, **later)
+        keeper = RecordKeeper(session, options.out, settings, CoderSample, attrgetter("problem_id", "sample", "turn"))
+        coder, sizes = replier.agent, {"samples": n, "turns": options.turns}
+        known = list(filter(is_settled, keeper.records))
+        batches = evaluate_turns(problems, coder, session.sandbox, tester, known=known, absent=missing, **sizes)
+        if options.feedback == GOLDEN:
+            session.page.warn("only the figures of turn 1 are benchmark figures: later ones saw golden tests")
+        total = (len(problems) * n - len(missing)) * options.turns
+        keeper.take(batches, total, partial(_coder_figures, session, replier.name, n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,21 +165,26 @@ def _replier_of(session: EvalSession, spec: str, file: Path | None, role: Role) 
     return _Replier(NamedAgent(generations, str(file), seed=None), name, generations)
 
 
-def _is_settled(masked: str) -> bool:
-    """Whether a record is final: a broken golden test stays broken, but other masked records are requested again."""
-    return masked in ("", "test")
-
-
 def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: list[CoderSample]) -> dict[str, Any]:
-    coder = figures_of_coder(records, seed=session.options.seed)
-    figures = {f"pass@{k}": estimate for k, estimate in coder.pass_at.items()}
-    figures[f"avg@{n_samples}"] = coder.average
+    turns, figures, seed = by_turn(records), dict[str, Estimate](), session.options.seed
+    of_turns = {turn: figures_of_coder(samples, seed=seed) for turn, samples in turns.items()}
+    for turn, of_turn in of_turns.items():
+        figures |= {name_in_turn(f"pass@{k}", turn): estimate for k, estimate in of_turn.pass_at.items()}
+        figures[name_in_turn(f"avg@{n_samples}", turn)] = of_turn.average
+        if turn > 1:
+            figures[name_in_turn("gain", turn)] = gain_by(turns[turn], turns[1], seed=seed)
+    coder, repairs = of_turns[1], [count_repairs(turns, turn) for turn in turns if turn > 1]
     _show(session, spec, coder.n_problems, figures)
     session.page.say(f"samples: {tally(coder.verdicts.items()) or 'none'}{_masked_sentence(coder.n_masked)}")
     if coder.n_with_own_tests:
         programs = pluralize(coder.n_with_own_tests, "program")
         session.page.say(f"{programs} came with tests of their own, which were left out")
-    return _document(figures, coder, "n_problems", "n_samples", "n_masked", "verdicts", "n_with_own_tests")
+    for each in repairs:
+        changed = f"{pluralize(each.n_repairs, 'repair')}, {each.n_fixed} fixed and {each.n_broken} broke the program"
+        kept = tally(each.n_kept.items()) or "none"
+        session.page.say(f"turn {each.turn}: {changed}; kept: {kept}{_masked_sentence(each.n_masked)}")
+    document = _document(figures, coder, "n_problems", "n_samples", "n_masked", "verdicts", "n_with_own_tests")
+    return document | ({"turns": list(map(asdict, repairs))} if repairs else {})
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
@@ -195,7 +228,7 @@ def run_tester(options: TesterOptions) -> None:
         compared = {"base": options.base} if options.base else {}
         settings = session.settings("tester", agent=replier.name, task=asdict(task), **compared)
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
-        known = {record.problem_id for record in keeper.records if _is_settled(record.masked)}
+        known = {record.problem_id for record in keeper.records if not record.masked}
         batches = evaluate_tester(problems, replier.agent, session.sandbox, task, known=known, base=base)
         keeper.take(batches, len(problems), partial(_tester_figures, session, replier.name, task.tests))
 

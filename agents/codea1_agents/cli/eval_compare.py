@@ -16,6 +16,7 @@ from codea1_agents.evaluation.coder import USUAL_K, avg_by_problem, pass_at_k_by
 from codea1_agents.evaluation.comparison import PairedFigure, compare_figure
 from codea1_agents.evaluation.folder import read_records, stored_settings
 from codea1_agents.evaluation.records import CoderSample, TesterRecord
+from codea1_agents.evaluation.repairs import by_turn, name_in_turn
 from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_names
 from codea1_agents.statistics import estimate_document, json_number
 from codea1_env.errors import UserError
@@ -82,9 +83,12 @@ def run_compare(options: CompareOptions) -> None:
 
 
 def _coder_figures(path: Path) -> _Figures:
-    samples = list({(record.problem_id, record.sample): record for record in read_records(path, CoderSample)}.values())
-    figures: _Figures = {f"pass@{k}": pass_at_k_by_problem(samples, k) for k in USUAL_K}
-    return figures | {"avg@n": avg_by_problem(samples)}
+    records = {(each.problem_id, each.sample, each.turn): each for each in read_records(path, CoderSample)}
+    figures: _Figures = {}
+    for turn, samples in by_turn(records.values()).items():
+        figures |= {name_in_turn(f"pass@{k}", turn): pass_at_k_by_problem(samples, k) for k in USUAL_K}
+        figures[name_in_turn("avg@n", turn)] = avg_by_problem(samples)
+    return figures
 
 
 def _tester_figures(path: Path) -> _Figures:

@@ -20,7 +20,7 @@ from codea1_env.sandbox.interface import Sandbox
 USUAL_K = (1, 2, 5, 10, 32, 100)
 """The k for which pass@k is reported, if there are at least k samples."""
 
-_CHUNK = 64
+CHUNK = 64
 """Samples that are requested and judged together, where the coder does not yield them as they end."""
 
 
@@ -58,16 +58,17 @@ def evaluate_coder(
     ]
     referee = Referee(all_problems, sandbox=sandbox)
     n_missing = 0
-    for replied in coder.stream(turns, _CHUNK):
+    for replied in coder.stream(turns, CHUNK):
         ids = [one.turn.info["problem_id"] for one in replied]
         findings = referee.golden(ids, [one.reply for one in replied])
-        yield list(map(_sample, replied, findings))
+        yield list(map(judged_sample, replied, findings))
         n_missing = 0 if any(isinstance(one.reply, str) for one in replied) else n_missing + len(replied)
-        if n_missing >= _CHUNK:
+        if n_missing >= CHUNK:
             return
 
 
-def _sample(replied: TurnAndReply, finding: GoldenFinding) -> CoderSample:
+def judged_sample(replied: TurnAndReply, finding: GoldenFinding) -> CoderSample:
+    """Return the record of a reply with the findings of the golden tests."""
     turn, text = replied.turn, replied.reply if isinstance(replied.reply, str) else None
     return CoderSample(
         problem_id=turn.info["problem_id"],

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from codea1_env.runs.records import Text
 
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_OF_LATER_TURNS = ("turn", "kept", "feedback", "suite", "tester_feedback")
 
 
 class CoderSample(_Record):
@@ -32,6 +35,22 @@ class CoderSample(_Record):
     """Reason of the mask: `agent`, `sandbox` or `test` (a golden test is itself broken); empty if it is not."""
     n_own_tests: int = 0
     """Statements that were left out of the program, as they only test it."""
+    turn: int = 1
+    """From 1; in later turns the reply repairs the one before."""
+    kept: str = ""
+    """Why the turn left the program as it was: `passed` (all tests shown), `unchanged` (by the coder), `untested` (no
+    test was right), `coder`, `tester` (unavailable), `sandbox` or `masked` (the turn before); empty if it did not."""
+    feedback: Text = ""
+    """What the coder was shown of the turn before."""
+    suite: Text = ""
+    """The tester's reply about the program of the turn before, of which this feedback is."""
+    tester_feedback: Text = ""
+    """What the tester is shown of that suite when it tests this turn's program."""
+
+    @model_serializer(mode="wrap")
+    def _without_turns(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        return {name: fields[name] for name in fields if self.turn > 1 or name not in _OF_LATER_TURNS}
 
 
 class TestRecord(_Record):

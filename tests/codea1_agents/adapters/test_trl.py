@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import pickle
 import re
 from math import isnan
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.adapters.messages import ROLES, messages
-from codea1_agents.adapters.trl import dataset, reward_function
+from codea1_agents.adapters.trl import coder_env, dataset, reward_function
 from codea1_env import Referee
 from codea1_env.errors import AgentUnavailable, UserError
 from tests.support import ROOT
@@ -115,6 +116,49 @@ def test_settings_that_could_not_teach_are_refused():
         dataset("coder", [ADD], against="fuzz")
 
 
+def test_a_coder_repairs_its_program_turn_by_turn():
+    seen = []
+
+    def tester(observation: Any) -> str:
+        seen.append((int(observation["round"]), observation["program"]))
+        return SUITE
+
+    env = coder_env(Referee([ADD]), against=tester, turns=3)()
+    assert "at most 3 times" in env.reset(problem_id=ADD.id, prompt=[], suite="")
+    assert env.submit(WRONG).splitlines()[:2] == ["2 of 2 tests failed.", "add(1, 2) should be 3; it gave -1"]
+    assert env.get_reward() == 0.0
+    assert env.submit(3) == "The argument program must be text."
+    assert env.submit(RIGHT) == "The episode is over."
+    assert (env.get_reward(), env.submit(WRONG)) == (1.0, "The episode is over.")
+    assert (env.get_reward(), seen) == (1.0, [(0, WRONG.strip()), (1, RIGHT.strip())])
+    env.reset(problem_id=ADD.id)
+    assert env.get_reward() == 0.0  # nothing was submitted
+    env.reset(problem_id=ADD.id)
+    said = [env.submit(f"def add(a, b):\n    return {n}") for n in range(3)]
+    assert ["over" in text for text in said] == [False, False, True]
+
+
+def test_what_fails_of_ours_masks_an_episode_and_an_agents_error_ends_the_training(broken_sandbox):
+    env = coder_env(Referee([ADD], sandbox=broken_sandbox), against=lambda observation: SUITE)()
+    env.reset(problem_id=ADD.id)
+    env.submit(RIGHT)
+    assert env.get_reward() is None
+
+    def tester(observation: Any) -> str:
+        raise AgentUnavailable("the endpoint is down") if "-" in observation["program"] else ValueError("a mistake")
+
+    env = coder_env(Referee([ADD]), against=tester)()
+    env.reset(problem_id=ADD.id)
+    env.submit(WRONG)
+    assert env.get_reward() is None
+    env.reset(problem_id=ADD.id)
+    for call in (lambda: env.submit(RIGHT), env.get_reward):
+        with pytest.raises(UserError, match="a mistake"):
+            call()
+    with pytest.raises(UserError, match="turns"):
+        coder_env(Referee([ADD]), against=tester, turns=0)
+
+
 def train_two_steps(role: Any, folder: Path, problems: str, reward: Any, rows: Any) -> Any:
     """Train a model whose every token is a whole reply for two steps; return the trainer."""
     import torch
@@ -174,6 +218,46 @@ def test_two_steps_of_a_coder_with_the_real_trainer_that_leaves_masked_replies_o
     masked = [(reward, advantage) for text, reward, advantage in table if "2 *" in str(text)]
     assert masked
     assert all(isnan(reward) and advantage == 0.0 for reward, advantage in masked)
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("ignore")  # of TRL and what it imports
+def test_two_steps_of_a_coder_in_turns_with_the_real_trainer(tmp_path, increments):
+    trl = pytest.importorskip("trl", reason="the extra trl is not installed")
+    from trl.chat_template_utils import qwen2_5_chat_template
+
+    programs = [f"def f(x):\n    return {value}" for value in ("x + 1", "x", "2 * x")]
+    calls = [{"name": "submit", "arguments": {"program": program}} for program in programs]
+    phrases = [f"<tool_call>\n{json.dumps(call)}\n</tool_call><|im_end|>" for call in calls]
+    tokenizer = chat_tokenizer([qwen2_5_chat_template], phrases)
+    tokenizer.chat_template = qwen2_5_chat_template
+    folder = chat_phrase_folder(tmp_path / "model", tokenizer, phrases, vocab_size=len(tokenizer))
+    shown = []
+
+    def tester(observation: Any) -> str:
+        shown.append(int(observation["round"]))
+        return REPLIES["tester"][0]
+
+    batch = {"per_device_train_batch_size": 8, "num_generations": 8, "max_completion_length": 600, "max_steps": 2}
+    quiet = {"save_strategy": "no", "report_to": [], "disable_tqdm": True, "logging_steps": 1}
+    on_cpu = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}
+    generation = {
+        "generation_kwargs": {"eos_token_id": tokenizer.convert_tokens_to_ids([tokenizer.eos_token, *phrases])}
+    }
+    trainer = trl.GRPOTrainer(
+        model=folder,
+        train_dataset=dataset("coder", increments),
+        environment_factory=coder_env(Referee(increments), against=tester, turns=2),
+        processing_class=tokenizer,
+        args=trl.GRPOConfig(
+            output_dir=str(tmp_path / "run"), learning_rate=1e-2, **batch, **quiet, **on_cpu, **generation
+        ),
+    )
+    trainer.train()
+    steps = [entry for entry in trainer.state.log_history if "rewards/CoderEnv/mean" in entry]
+    assert len(steps) == 2
+    assert all(step["tools/call_frequency"] > 0 and step["tools/failure_frequency"] == 0 for step in steps)
+    assert set(shown) == {0, 1}
 
 
 def test_a_frozen_coder_writes_the_programs_of_the_testers_rows():

@@ -49,6 +49,10 @@ def away(observation):
     return RIGHT[observation["entry_point"]]
 
 
+def repairing(observation):
+    return right(observation) if observation["feedback"] else f"def {observation['entry_point']}(n): return n"
+
+
 def sometimes(observation):
     if observation["entry_point"] == "g":
         raise AgentUnavailable("g is too long")
@@ -105,6 +109,41 @@ def test_an_interrupted_evaluation_goes_on_with_what_is_missing(folder: Path, so
     assert result.exit_code == 0
     assert (folder / "asked").read_text() == "f" * CHUNK + "g" * CHUNK
     assert json.loads((folder / "e" / "figures.json").read_text())["figures"]["pass@1"]["n_problems"] == 2
+
+
+def test_repairs_are_counted_turn_by_turn_and_golden_feedback_is_no_benchmark(folder: Path, source: Path) -> None:
+    command = ("eval", "coder", "--agent", "for_two:repairing", "--problems", source, "--turns", 2)
+    shown = codea1(*command, "--feedback", "golden", "--out", "golden", "--json")
+    assert "only the figures of turn 1 are benchmark figures" in shown.stderr
+    golden = one_object(shown.stdout)
+    assert {name: each["mean"] for name, each in golden["figures"].items()} == {
+        "pass@1": 0.0,
+        "avg@1": 0.0,
+        "pass@1 (turn 2)": 1.0,
+        "avg@1 (turn 2)": 1.0,
+        "gain (turn 2)": 1.0,
+    }
+    counts = {"turn": 2, "n_repairs": 2, "n_fixed": 2, "n_broken": 0, "n_kept": {}, "n_masked": {}}
+    assert golden["turns"] == [counts]
+    records = (folder / "golden" / "records.jsonl").read_bytes()
+    assert one_object(codea1(*command, "--feedback", "golden", "--out", "golden", "--json").stdout) == golden
+    assert (folder / "golden" / "records.jsonl").read_bytes() == records
+    tested = codea1(*command, "--feedback", "for_two:sometimes", "--out", "tester")
+    assert "turn 2: 1 repair, 1 fixed and 0 broke the program; kept: 1 tester" in tested.stdout
+    assert "benchmark" not in tested.stderr
+    compared = one_object(codea1("eval", "compare", "golden", "tester", "--json").stdout)
+    assert {name: each["difference"]["mean"] for name, each in compared["figures"].items()} == {
+        "pass@1": 0.0,
+        "avg@n": 0.0,
+        "pass@1 (turn 2)": -0.5,
+        "avg@n (turn 2)": -0.5,
+    }
+    assert "need each other, got 2 and ''" in refused(*command)
+    assert "need each other, got 1 and 'fuzz'" in refused(*command[:-2], "--feedback", "fuzz")
+    file = folder / "generations.jsonl"
+    file.write_text('{"task_id": "p/f", "solution": ""}\n')
+    replies = ("eval", "coder", "--generations", file, "--problems", source, "--turns", 2, "--feedback", "fuzz")
+    assert "has the replies of one turn" in refused(*replies)
 
 
 def test_what_an_unavailable_coder_left_out_is_asked_for_again(folder: Path, source: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from codea1_env.facts.answers import Comparison
+from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
@@ -15,9 +16,11 @@ from codea1_env.judging.golden import (
     GoldenTests,
     golden_jobs,
     golden_pass_rate,
+    golden_reports,
     golden_results,
     run_golden,
 )
+from codea1_env.observations import coder_feedback
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
 from codea1_env.sandbox.interface import LOADED_TOO_OFTEN, JobReport, Limits, Place, Sandbox
 from tests.support.sandboxes import Counting
@@ -296,3 +299,29 @@ def test_a_program_may_take_as_long_as_follows_from_a_slow_solution(sandbox: San
 def test_a_program_may_sleep_where_the_solution_does(sandbox: Sandbox) -> None:
     assert passed(sandbox, timed("time.sleep(3.5 if x == 1 else 0)", 2), "time.sleep(4 if x == 1 else 0)") is True
     assert SHORT.wall_s < 3.5 < GOLDEN_LIMITS.wall_s
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict", "feedback"),
+    [
+        (DOUBLE, Verdict.PASSED, "0 of 5 tests failed."),
+        (
+            "def f(x):\n    return 1 // x",
+            Verdict.PASSED,
+            "4 of 5 tests failed.\nf(1) should be 2; it gave 1\nf(0) should be 0; it gave ZeroDivisionError: integer "
+            "division or modulo by zero\nf(f(1)) should be 4; it gave 1\ncheck(f) should be None; it gave an assert is "
+            "false",
+        ),
+        ("def f(x):", Verdict.SYNTAX_ERROR, "The program is invalid (syntax error). "),
+        ("", Verdict.NO_CODE, "The program is invalid (no code)."),
+    ],
+)
+def test_a_report_says_which_golden_tests_a_candidate_fails(
+    sandbox: Sandbox, program: str, verdict: Verdict, feedback: str
+) -> None:
+    tests = [GoldenCase("f(1)", "2"), GoldenCase("f(0)", "1 - 1"), GoldenCase("f(f(1))", "4"), HARNESS]
+    broken = GoldenCase("f(2)", "undefined")
+    given = problem(*tests, GoldenCase("abs(f(0) if False else 0)", "0"), broken)
+    (report,) = golden_reports([(given, Candidate(program))], sandbox, Comparison())
+    assert report.verdict is verdict
+    assert coder_feedback(report).startswith(feedback)
