@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
-from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.coder import figures_of_coder
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.evaluation.mutant_trials import View
 from codea1_agents.evaluation.records import CoderSample
+from codea1_agents.evaluation.repairs import by_turn, evaluate_turns, gain_by, name_in_turn
 from codea1_agents.evaluation.selection import select_candidates, selection_figures
 from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figures_of_tester
@@ -93,17 +94,27 @@ class _Measuring:
         for name, source in self.evaluation.coder.items():
             problems, n = load_problems(source), self.evaluation.samples
             settings = {"problems": source, "samples": n, "seed": self.seed, "judge_version": JUDGE_VERSION}
+            n_turns = self.evaluation.turns
+            settings |= {"turns": n_turns} if n_turns > 1 else {}
             with (
                 self._coder(problems) as coder,
+                self._tester(self.models.tester, problems) if n_turns > 1 else nullcontext() as tester,
                 closing(EvaluationFolder(store / name, settings, CoderSample)) if store else nullcontext() as folder,
             ):
                 samples = list(folder.known) if folder else []
-                known = {(sample.problem_id, sample.sample) for sample in samples}
-                for batch in evaluate_coder(problems, coder, self.sandbox, samples=n, known=known):
+                batches = evaluate_turns(
+                    problems, coder, self.sandbox, turns=n_turns, tester=tester, samples=n, known=list(samples)
+                )
+                for batch in batches:
                     samples += batch
                     if folder:
                         folder.append(batch)
-            figures[f"coder/{name}"] = figures_of_coder(samples, seed=self.seed).average.mean
+            turns = by_turn(samples)
+            for turn, of_turn in turns.items():
+                average = figures_of_coder(of_turn, seed=self.seed).average.mean
+                figures[name_in_turn(f"coder/{name}", turn)] = average
+                if turn > 1:
+                    figures[name_in_turn(f"coder/{name} gain", turn)] = gain_by(of_turn, turns[1], seed=self.seed).mean
         return figures
 
     def of_tester(self) -> dict[str, float]:
