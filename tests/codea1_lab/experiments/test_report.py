@@ -135,7 +135,7 @@ def test_leads_at_equal_compute_are_those_of_cells_that_still_run() -> None:
 def test_leads_at_common_cost_ignore_the_load_of_a_cell_and_a_taken_tester_costs_its_training() -> None:
     curves = {"a1": (2.0, 0.5), "a1-high": (4.0, 0.25)}  # seconds per step, pass@1 per step
     results = {}
-    for (system, (step_s, per_step)), seed in product(curves.items(), range(3)):
+    for (system, (step_s, per_step)), seed in product(curves.items(), range(2)):
         points = [
             CurvePoint(step=n, cpu_s=n * step_s * (seed + 1) / 2, figures={"evaluation/coder_pass_at_1": n * per_step})
             for n in range(9)
@@ -145,13 +145,13 @@ def test_leads_at_common_cost_ignore_the_load_of_a_cell_and_a_taken_tester_costs
     shown = SMALL.model_copy(update={"read_at_s": (4,), "compared_to": "a1"})
     _, own, common = text_of(shown, cells_of(shown), results).split("| a1 minus | 4 s |")
     assert "| a1-high | +112.5 (2 pairs) |" in own
-    assert "| a1-high | **+75.0 ± 0.0 (3/3 ahead)** |" in common  # 4 s are two steps of a1 and one of a1-high
+    assert "| a1-high | +100.0 (2 pairs) |" in common  # steps of 1.5 and 3 s
     high = shown.system("a1-high")
     taking = shown.system("a1").model_copy(update={"tester_from": "a1-high", "from_first_base": True})
     text = text_of(shown.model_copy(update={"systems": (high, taking)}), cells_of(shown), results)
     assert "training of the tester (16.0 s), shared" in text
     assert "| 1 | - |" in text  # 16 s are not over
-    assert "| 3 | - |" in text
+    assert "| 2 | - |" in text
 
 
 def test_lines_over_steps_and_over_a_setting() -> None:
