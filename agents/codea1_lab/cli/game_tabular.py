@@ -21,6 +21,8 @@ from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UnknownName
 from codea1_env.records.whole_files import write_text
+from codea1_lab.experiments.grid import Cell
+from codea1_lab.experiments.spread import paired_difference
 from codea1_lab.games.pictures import draw_maps
 from codea1_lab.tabular.learning import Schedule
 from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS_OF, WORLDS, Line, compare
@@ -120,12 +122,13 @@ def compare_rewards(options: RewardsOptions) -> None:
     payments = PAYMENTS_OF[options.study]
     with Progress("training tables", len(ALPHAS) * len(payments) * len(WORLDS) * options.seeds, page) as bar:
         lines = compare(options.seeds, payments=payments, schedule=schedule, progress=bar.step)
-    if options.study == "credit":
-        headings, cells, others = ("right", "aims", "care", "beats"), credit_cells, FIXED
+    if is_credit := options.study == "credit":
+        headings, others = ("right", "aims", "care", "beats"), f"{FIXED}; in brackets, that over worlds"
     else:
-        headings, cells = ("right", "validity", "care", "aims"), reward_cells
+        headings = ("right", "validity", "care", "aims")
         others = f"{FIXED} and, the last one, over {AIMING}"
-    rows = [cells(_line_document(line)) for line in lines]
+    documents = list(map(_line_document, lines))
+    rows = [credit_cells(line, documents) if is_credit else reward_cells(line) for line in documents]
     page.show(new_table((*_MEANS, *headings), rows, right=range(2, len(_MEANS) + len(headings))))
     page.say(
         f"Means in percent over {len(WORLDS)} worlds and {options.seeds} seeds; then leads in points, with half of the"
@@ -135,7 +138,7 @@ def compare_rewards(options: RewardsOptions) -> None:
         "seeds": options.seeds,
         "schedule": asdict(schedule),
         "worlds": list(map(asdict, WORLDS)),
-        "lines": list(map(_line_document, lines)),
+        "lines": documents,
     }
     if options.out is not None:
         _write(options.out, "rewards.json", facts)
@@ -151,9 +154,27 @@ def reward_cells(line: dict[str, Any]) -> tuple[str, ...]:
     return _cells(line, [*leads, line["over_aiming"]], " *" if line["wins"] else "")
 
 
-def credit_cells(line: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a line of the study `credit`: five means, then four leads over `fixed`."""
-    return _cells(line, [line["leads"][name] for name in ("right", "aims", "care", "subtle")])
+def credit_cells(line: dict[str, Any], lines: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the cells of a line of the study `credit`: five means, then four leads over `fixed`.
+
+    The second interval of a lead takes the mean of a world's seeds as one value, as they share the world.
+
+    Args:
+        line: of `lines`.
+        lines: all lines of rewards.json.
+    """
+    (fixed,) = [each for each in lines if (each["payment"], each["alpha"]) == (FIXED, line["alpha"])]
+    cells = _cells(line, [line["leads"][name] for name in _CREDIT])
+    over_worlds = [_worlds_text(line["spreads"][name], fixed["spreads"][name]) for name in _CREDIT]
+    return (*cells[: -len(_CREDIT)], *(f"{lead} {text}" for lead, text in zip(cells[-4:], over_worlds, strict=True)))
+
+
+_CREDIT = ("right", "aims", "care", "subtle")
+
+
+def _worlds_text(spread: dict[str, Any], other: dict[str, Any]) -> str:
+    first, second = ({Cell("", base, 0): mean for base, mean in enumerate(e["by_base"])} for e in (spread, other))
+    return f"(±{100 * paired_difference(first, second).half_width:.1f})"
 
 
 def _cells(line: dict[str, Any], leads: Iterable[dict[str, Any]], mark: str = "") -> tuple[str, ...]:

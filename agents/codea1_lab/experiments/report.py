@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, median
@@ -13,7 +13,7 @@ from codea1_lab.experiments.declaration import Experiment, Picture
 from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.headlines import headline_table
 from codea1_lab.experiments.pictures import draw
-from codea1_lab.experiments.results import RESULTS, write_results
+from codea1_lab.experiments.results import RESULTS, CellResult, write_results
 from codea1_lab.experiments.spread import paired_difference, spread_of
 from codea1_lab.experiments.tables import Results, at_equal_compute, difference_text, head, markdown_of, row, values_of
 
@@ -117,11 +117,64 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
         lines.append(row([system, *("-" if isnan(m) else f"{100 * m:.1f}" for m in means), f"{spent[system]:.0f}"]))
     first = experiment.compared_to
     if first in trained:
-        lines += ["", *head([f"{first} minus", *(f"{budget:.0f} s" for budget in budgets)])]
-        for system in (name for name in trained if name != first):
-            pairs = zip(values[first], values[system], strict=True)
-            lines.append(row([system, *(difference_text(paired_difference(*pair), percent=True) for pair in pairs)]))
+        rivals = [name for name in trained if name != first]
+        steady = _at_common_cost(results, trained)
+        lines += _leads(results, first, rivals, budgets)
+        lines += ["", _COMMON, *_leads(steady, first, rivals, budgets)]
+        lines += _shared(experiment, results, budgets)
     return "\n".join([*lines, ""])
+
+
+_COMMON = (
+    "The same, where each step costs the mean over all cells of its system, which takes the load of the machine out:"
+)
+
+
+def _leads(results: Results, first: str, rivals: Iterable[str], budgets: Sequence[float]) -> list[str]:
+    lines = ["", *head([f"{first} minus", *(f"{budget:.0f} s" for budget in budgets)])]
+    return [*lines, *(row([rival, *_texts(results, results, first, rival, budgets)]) for rival in rivals)]
+
+
+def _texts(ours: Results, others: Results, first: str, rival: str, budgets: Sequence[float]) -> Iterator[str]:
+    """Yield the leads of a system over a rival, which may be timed otherwise."""
+    for budget in budgets:
+        yield difference_text(paired_difference(_at(ours, first, budget), _at(others, rival, budget)), percent=True)
+
+
+def _at_common_cost(results: Results, trained: Sequence[str]) -> Results:
+    """Return results whose steps cost the mean of their system's cells."""
+    ends = {cell: result.curve[-1] for cell, result in results.items() if result.curve}
+    costs = {name: fmean(end.cpu_s / end.step for cell, end in ends.items() if cell.system == name) for name in trained}
+    return {cell: _timed(results[cell], costs[cell.system], 0.0) for cell in ends if cell.system in costs}
+
+
+def _timed(result: CellResult, step_s: float | None, begin_s: float) -> CellResult:
+    """Return a result whose training began after some seconds and, if `step_s` is given, had steps of that length."""
+    points = [
+        point.model_copy(update={"cpu_s": begin_s + (point.cpu_s if step_s is None else step_s * point.step)})
+        for point in result.curve
+    ]
+    return result.model_copy(update={"curve": tuple(points)})
+
+
+def _shared(experiment: Experiment, results: Results, budgets: Sequence[float]) -> list[str]:
+    """Return the leads over the system whose one trained tester is taken, by the number of coders that pay for it."""
+    system = experiment.system(experiment.compared_to)
+    sources = [results[cell].curve[-1].cpu_s for cell in sorted(results) if cell.system == system.tester_from]
+    if not system.from_first_base or not sources:
+        return []
+    lines = [
+        "",
+        f"With the training of the tester ({sources[0]:.1f} s), shared by several coders, `{system.name}` minus"
+        f" `{system.tester_from}`:",
+        "",
+        *head(["coders", *(f"{budget:.0f} s" for budget in budgets)]),
+    ]
+    for n_coders in range(1, 1 + sum(cell.system == system.name for cell in results)):
+        charged = {cell: _timed(result, None, sources[0] / n_coders) for cell, result in results.items()}
+        texts = _texts(charged, results, system.name, system.tester_from, budgets)
+        lines.append(row([str(n_coders), *texts]))
+    return lines
 
 
 def _at(results: Results, system: str, cpu_s: float | None) -> dict[Cell, float]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from math import isnan
 from pathlib import Path
 
@@ -129,6 +130,28 @@ def test_leads_at_equal_compute_are_those_of_cells_that_still_run() -> None:
     text = text_of(SMALL, cells_of(SMALL), ended).partition("### Equal compute")[2]
     assert "| a1 | - | 93.8 | - | " in text
     assert "| a1-high | - | -18.8 (2 pairs) | -37.5 (1 pair) |" in text
+
+
+def test_leads_at_common_cost_ignore_the_load_of_a_cell_and_a_taken_tester_costs_its_training() -> None:
+    curves = {"a1": (2.0, 0.5), "a1-high": (4.0, 0.25)}  # seconds per step, pass@1 per step
+    results = {}
+    for (system, (step_s, per_step)), seed in product(curves.items(), range(2)):
+        points = [
+            CurvePoint(step=n, cpu_s=n * step_s * (seed + 1) / 2, figures={"evaluation/coder_pass_at_1": n * per_step})
+            for n in range(9)
+        ]
+        one = result(system, seed, 0.5).model_copy(update={"curve": tuple(points)})
+        results[one.cell] = one
+    shown = SMALL.model_copy(update={"read_at_s": (4,), "compared_to": "a1"})
+    _, own, common = text_of(shown, cells_of(shown), results).split("| a1 minus | 4 s |")
+    assert "| a1-high | +112.5 (2 pairs) |" in own
+    assert "| a1-high | +100.0 (2 pairs) |" in common  # steps of 1.5 and 3 s
+    high = shown.system("a1-high")
+    taking = shown.system("a1").model_copy(update={"tester_from": "a1-high", "from_first_base": True})
+    text = text_of(shown.model_copy(update={"systems": (high, taking)}), cells_of(shown), results)
+    assert "training of the tester (16.0 s), shared" in text
+    assert "| 1 | - |" in text  # 16 s are not over
+    assert "| 2 | - |" in text
 
 
 def test_lines_over_steps_and_over_a_setting() -> None:
