@@ -148,8 +148,7 @@ def test_leads_at_common_cost_ignore_the_load_of_a_cell_and_a_taken_tester_costs
     assert "| a1-high | +100.0 (2 pairs) |" in common  # steps of 1.5 and 3 s
     high = shown.system("a1-high")
     taking = shown.system("a1").model_copy(update={"tester_from": "a1-high", "from_first_base": True})
-    only = {"systems": (high, taking), "headlines": (), "tables": (), "pictures": ()}
-    text = text_of(shown.model_copy(update=only), cells_of(shown), results)
+    text = text_of(shown.model_copy(update={"systems": (shown.system("base"), high, taking)}), cells_of(shown), results)
     assert "training of the tester (16.0 s), shared" in text
     assert "| 1 | - |" in text  # 16 s are not over
     assert "| 2 | - |" in text
