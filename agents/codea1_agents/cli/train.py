@@ -16,7 +16,6 @@ from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.settings.loading import load_training, read_overrides
-from codea1_agents.train.settings.run_parts import lone_groups
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables
@@ -83,8 +82,6 @@ def run_training(options: TrainOptions) -> None:
         also_typed(repr(config))
         require_variables(repr(config))
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    for sentence in lone_groups(config) if config is not None else ():
-        page.warn(sentence)
     if options.dry_run:
         if config is None or resume is not None:
             raise UserError("--dry-run needs a TOML file or a preset, and cannot be combined with --resume")

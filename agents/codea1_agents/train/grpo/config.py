@@ -28,6 +28,7 @@ from codea1_agents.train.grpo.hyperparameters import (
     RateSettings,
     RolloutSettings,
     UpdateSettings,
+    require_groups,
 )
 from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
 from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
@@ -443,6 +444,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError("suites_per='problem': such suites test all programs at once; set tester_view='black_box'")
         if not self.n_suites and self.rules.reward.pays_tester:
             raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests need none")
+        learning = [role for role, module in self.module_by_role.items() if module in self.trained_modules]
+        require_groups(learning, self.n_candidates, self.n_suites, self.credit)
         has_feedback = self.n_suites and self._has_player("tester") and self.suites_per == SuitesPer.CANDIDATE
         if self.turns > 1 and not has_feedback:
             raise UserError(

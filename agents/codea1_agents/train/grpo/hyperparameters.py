@@ -184,6 +184,21 @@ class RateSettings:
     """Iterations after which a cosine brings the learning rate to 0. None: it stays constant after the warm-up."""
 
 
+def require_groups(roles: Iterable[str], n_candidates: int, n_suites: int, credit: CreditForm) -> None:
+    """Check that the replies of each role that learns have others to be compared with.
+
+    Raises:
+        UserError: a group has one member, so the role would learn nothing.
+    """
+    sizes = {"coder": ("n_candidates", n_candidates), "tester": ("n_suites", n_suites)}
+    for role in sorted(roles):
+        setting, size = sizes[role]
+        if size == 1 and (role == "coder" or credit == "reply"):
+            raise UserError(
+                f"{setting}=1: a group of one has nothing to be compared with, so the {role} learns nothing"
+            )
+
+
 def refuse_truncation(names: Iterable[str]) -> None:
     """Raise UserError if a name is that of a truncated sampling, which training does not have."""
     for name in names:

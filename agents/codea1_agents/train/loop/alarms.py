@@ -55,6 +55,19 @@ def alarms_of(history: History) -> dict[str, str]:
     return {name: sentence for name, sentence in sentences.items() if sentence}
 
 
+def without_reward(history: History, n_steps: int) -> str:
+    """Return why a run should end: in so many steps on end no program earned anything, so that none was better."""
+    last = history[-n_steps:] if n_steps else ()
+    names = ("coder_reward", "coder_spread_share")
+    if len(last) < n_steps or not last or any(figures.get(name) != 0.0 for figures in last for name in names):
+        return ""
+    return (
+        f"no_reward: the coder earned nothing in {n_steps} steps on end, so no program is better than another: begin "
+        "with easier problems, a better model (codea1 check model) or a warm start (codea1 sft), or go on with "
+        "run.give_up_after=0"
+    )
+
+
 def _hacked_difficulty(history: History) -> str:
     """Whether suites beat more programs and are right less often: harder inputs, or wrong answers that are paid."""
     before, now = _windows(history)

@@ -15,7 +15,7 @@ from typing import Any
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.train.failures import LearnerLost, LearnersFailed, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
-from codea1_agents.train.loop.alarms import alarms_of
+from codea1_agents.train.loop.alarms import alarms_of, without_reward
 from codea1_agents.train.loop.folder import (
     TrainingFolder,
     last_checkpoint,
@@ -346,9 +346,23 @@ class _Loop:
         while self.done < self.config.run.steps and not self._interrupts.requested:
             self._step()
             self.folder.check()
+            self._give_up_without_reward()
             options, minutes = self.config.checkpoints, (time.monotonic() - self._saved_at) / 60
             if _is_due(self.done, options.every) or 0 < options.every_minutes <= minutes:
                 self._save()
+
+    def _give_up_without_reward(self) -> None:
+        """Save the run and end it where its coder has learned nothing for long.
+
+        Raises:
+            TrainingFailed: it has.
+        """
+        n_steps = self.config.run.give_up_after
+        figures = [line["figures"] for line in self.lines[-n_steps - 1 :] if "figures" in line]
+        alarm = without_reward(figures, n_steps) if "coder" in self.algorithm.settings.trained_roles else ""
+        if alarm and self.done < self.config.run.steps:
+            self._save()
+            raise TrainingFailed(f"step {self.done}: {alarm}; {self.folder.recovery_hint()}")
 
     def _may_discard(self) -> bool:
         """Return whether the steps before the present one are saved, or the algorithm still is as after them."""

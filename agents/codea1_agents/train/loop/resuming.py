@@ -19,7 +19,7 @@ from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, requ
 from codea1_env.problems import load_problems
 from codea1_env.runs.config import changes_between, problems_digest
 
-_MAY_CHANGE = ("about", "run.name", "run.folder", "cluster", "checkpoints", "logging")
+_MAY_CHANGE = ("about", "run.name", "run.folder", "run.give_up_after", "cluster", "checkpoints", "logging")
 _CHECKED_BY_CONTENT = (
     "game.problems",
     "evaluation.problems",

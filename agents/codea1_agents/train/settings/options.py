@@ -31,6 +31,8 @@ class RunOptions(_Section):
     """Iterations; the paper's 3 epochs over 9,688 problems are 111."""
     folder: str = ""
     """Run folder, new or empty; empty: a new one under `runs/`."""
+    give_up_after: CountOrZero = 10
+    """Steps on end in which a coder that learns earns nothing, after which the run ends as failed; 0: it goes on."""
 
 
 class _Game(_Section):

@@ -6,7 +6,7 @@ It checks that there are such parts, and needs neither Ray nor torch.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -15,7 +15,7 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.scripted.signatures import interface_of_problem
 from codea1_agents.scripted.testers import InputTester
 from codea1_agents.train.declared import values_of
-from codea1_agents.train.grpo.hyperparameters import LengthSettings
+from codea1_agents.train.grpo.hyperparameters import LengthSettings, require_groups
 from codea1_agents.train.grpo.settings import (
     LoraSettings,
     ModelOptions,
@@ -102,6 +102,10 @@ def require_game(config: TrainingConfig) -> None:
             or the tester draws inputs and cannot tell how problems are called.
     """
     rules = rules_of(config.game)
+    models = models_of(config)
+    modules = {role: role if role in models else "shared" for role in ROLES}
+    learning = [role for role, name in modules.items() if name in models and not getattr(config.agents, name).frozen]
+    require_groups(learning, config.rollout.n_candidates, config.rollout.n_suites, config.training.credit)
     limits_of(config.game)
     require_sandbox(config.game.sandbox)
     load_prompts(config.rollout.prompts)
@@ -118,18 +122,6 @@ def require_game(config: TrainingConfig) -> None:
             )
     if config.evaluation.problems:
         load_problems(config.evaluation.problems)
-
-
-def lone_groups(config: TrainingConfig) -> Iterator[str]:
-    """Yield a sentence for each role that learns nothing because its groups have one member."""
-    models = models_of(config)
-    sizes = (("coder", "n_candidates", "candidate"), ("tester", "n_suites", "suite"))
-    for role, setting, member in sizes:
-        module = role if role in models else "shared"
-        learns = module in models and not getattr(config.agents, module).frozen
-        is_alone = getattr(config.rollout, setting) == 1
-        if learns and is_alone and (role == "coder" or config.training.credit == "reply"):
-            yield f"rollout.{setting} is 1: a group of one {member} has no advantage, so the {role} learns nothing"
 
 
 def rules_of(game: GameOptions) -> Ruleset:

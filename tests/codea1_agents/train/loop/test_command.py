@@ -87,12 +87,18 @@ def test_a_dry_run_as_json_says_what_does_not_fit_and_which_lengths_are_assumed(
     assert found["assumptions"]["prompt"] == {"coder": 700, "tester": 96}
 
 
-def test_groups_of_one_are_warned_of_before_the_start() -> None:
+def test_groups_of_one_are_refused_before_the_start() -> None:
     dry = ("train", "one-gpu", "--dry-run", "--on", "24GB")
-    warned = codea1(*dry, "--set", "rollout.n_candidates=1", "--set", "rollout.n_suites=1").stderr
-    assert all(f"the {role} learns nothing" in warned for role in ("coder", "tester"))
+    for setting, role in (("n_candidates", "coder"), ("n_suites", "tester")):
+        refused = codea1(*dry, "--set", f"rollout.{setting}=1")
+        assert refused.exit_code == 2
+        assert (
+            f"{setting}=1: a group of one has nothing to be compared with, so the {role} learns nothing"
+            in refused.stderr
+        )
+    by_tests = codea1(*dry, "--set", "rollout.n_suites=1", "--set", "training.credit=block")
+    assert by_tests.exit_code == 0  # the tests of a suite are compared
     plain = codea1(*dry)
-    assert "learns nothing" not in plain.stderr
     assert "Minutes need engines that start and GPUs of known speed" in plain.stdout
 
 

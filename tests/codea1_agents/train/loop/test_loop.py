@@ -169,6 +169,14 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(se
     assert len(read_metrics(tmp_path / "run")) == step_of(last_checkpoint(tmp_path / "run"))
 
 
+def test_a_coder_that_earns_nothing_for_long_ends_the_run_unless_it_is_to_go_on(settings, tmp_path):
+    out, changes = tmp_path / "run", ["game.problems=starter", "run.steps=4"]  # its programs define other functions
+    with pytest.raises(TrainingFailed, match=r"step 2: no_reward: the coder earned nothing in 2 steps .* --resume"):
+        train(load_training(settings, [*changes, "run.give_up_after=2"]), out=out)
+    assert step_of(last_checkpoint(out)) == 2
+    assert resume(out, {"run.give_up_after": 0}).steps == 4
+
+
 def test_an_evaluation_is_the_same_whoever_plays_it(settings: dict[str, Any], tmp_path: Path) -> None:
     told = with_evaluation(settings, run={"steps": 1}, checkpoints={"every": 0, "export": False})
     alone = train(load_training(told), out=tmp_path / "alone").lines[0]["evaluation"]
