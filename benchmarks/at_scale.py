@@ -240,7 +240,7 @@ def driver_of(n_trees: int, book: Any, group: FakeGroup, learners: FakeLearners)
             self.learner_group = learners
             self.problems = [SimpleNamespace(id=f"problem {number}") for number in range(_PROBLEMS)]
             n_learners = -(-n_trees // _TREES_PER_RUNNER)
-            of_plans = {"num_learners": n_learners, "minibatches_per_epoch": 2, "advantages": "sum"}
+            of_plans = {"num_learners": n_learners, "minibatches_per_epoch": 2, "turns": 1, "advantages": "sum"}
             self.config = SimpleNamespace(problems_per_step=n_trees, **of_plans)
             self._next_task = 0
 

@@ -57,7 +57,7 @@ class CoderOptions(EvaluationOptions):
     Example:
       codea1 eval coder --agent mutant,strength=0.5 -p humaneval -n 10
       codea1 eval coder --generations samples.jsonl --problems humaneval
-      codea1 eval coder --agent openai,model=qwen --turns 3 --feedback openai,model=qwen
+      codea1 eval coder --agent openai,model=qwen --turns 3 --feedback fuzz
     """
 
     agent: _Agent = ""
