@@ -12,6 +12,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from codea1_env import GroupVector, MistakeBook, Tree, code_a1_v0
 from codea1_env.errors import UserError
+from tests.support import ROOT
 from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG, fenced
 
 OTHER = fenced("def add(a, b):\n    return a - b - 1")
@@ -146,6 +147,28 @@ def test_the_book_is_the_callers_where_he_passes_the_tree(group, add):
         assert not book.size()
         with pytest.raises(UserError, match="be of the first round"):
             env.reset(options={"tree": env.last_tree.tree})
+
+
+def test_the_pages_environment_that_pays_otherwise_pays_each_round_once(add):
+    """The class of docs/training.md: a later round has fewer coders, and its first step judges nothing."""
+    page = (ROOT / "docs" / "training.md").read_text()
+    source = page[page.index("class ShortPrograms") : page.index('register_env("short"')]
+    names: dict[str, Any] = {"code_a1_v0": code_a1_v0}
+    exec(source, names)
+    plain, paying = (
+        kind(add, n_candidates=6, n_suites=2, max_cycles=3) for kind in (code_a1_v0.group_env, names["ShortPrograms"])
+    )
+    for env in (plain, paying):
+        env.reset(seed=1)
+    while plain.agents:
+        replies = {f"coder_{n}": repairing(n, plain.tree.round) for n in plain.tree.numbers}
+        judged = plain.last_tree
+        _, expected, *_ = plain.step(actions(plain))
+        _, paid, *_ = paying.step(actions(paying))
+        costs = replies if plain.last_tree is not judged else {}
+        expected = {agent: reward - 0.0001 * len(str(costs.get(agent, ""))) for agent, reward in expected.items()}
+        assert paid == pytest.approx(expected, nan_ok=True)
+    assert not paying.agents
 
 
 @pytest.mark.parametrize("shape", [{"suites_per": "problem"}, {"n_suites": 0, "rules": "golden"}, {"max_cycles": 0}])

@@ -90,15 +90,16 @@ class ByJudge(GroupEnv):
 
     def step(self, actions: Mapping[str, Action]) -> Any:
         """Play a step; with the last one, pay the coders and note what was true. See `GroupEnv.step`."""
+        before = self.last_tree
         observations, rewards, terminations, truncations, infos = super().step(actions)
         judged = self.last_tree
-        if judged is None or judged.report is None:
+        if judged is before or judged is None or judged.report is None:
             return observations, rewards, terminations, truncations, infos
         programs = [candidate.candidate.program for candidate in judged.report.candidates]
         paid = [nan if isnan(known) else pay for known, pay in zip(judged.coder_rewards, self.pay(judged), strict=True)]
         true = truths(programs, _cases(load(_OTHER).by_id(judged.tree.problem.id)), self.referee.sandbox)
         self.last_tree = replace(judged, rewards=tuple(map(_with_watched_parts, judged.rewards, paid, true, programs)))
-        rewards |= {coder_name(n): pay for n, pay in enumerate(paid)}
+        rewards |= {coder_name(n): pay for n, pay in zip(judged.tree.numbers, paid, strict=True)}
         return observations, rewards, terminations, truncations, infos
 
     def pay(self, judged: JudgedTree) -> list[float]:
