@@ -32,8 +32,8 @@ after it is judged. The counts of a coder cover all its suites; those of a suite
 caller then owns the Mistake Book: it puts the replays into the tree and records `last_tree.book_report`. All rounds
 replay the same cases.
 
-For other rewards, derive a class and change the rewards that `step` returns; `last_tree` is another one after each step that
-judged a round, and the same after all others.
+For other rewards, derive a class and change the rewards that `step` returns; `last_tree` is another one after each step
+that judged a round, and the same after all others.
 
 **A vector** of group environments shares one round, and with it the sandbox's calls, and agents need not wait::
 
