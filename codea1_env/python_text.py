@@ -66,15 +66,27 @@ def remembered_up_to(longest: int) -> Callable[[_F], _F]:
     """
 
     def remember(function: _F) -> _F:
-        remembered = lru_cache(_REMEMBERED // longest)(function)
+        @lru_cache(_REMEMBERED // longest)
+        def remembered(*texts: Any) -> Any:
+            if len(repr(texts)) > longest:
+                raise _TooLongToRemember
+            return function(*texts)
 
         @wraps(function)
         def called(*texts: Any) -> Any:
-            return (remembered if len(repr(texts)) <= longest else function)(*texts)
+            try:
+                return remembered(*texts)  # what is known is not measured again
+            except _TooLongToRemember:
+                pass
+            return function(*texts)
 
         return cast(_F, called)
 
     return remember
+
+
+class _TooLongToRemember(Exception):
+    """The arguments of a call are too long to be kept."""
 
 
 class UnreadableError(Exception):
