@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,15 +13,11 @@ from typing import Any
 import pytest
 
 from tests.support import ROOT
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
+from tests.support.benchmarks import ENVIRONMENT, printed_by
 
 
 def printed(*command: str, timeout: float) -> Any:
-    script, *options = command
-    line = [sys.executable, str(ROOT / "benchmarks" / script), *options, "--json"]
-    done = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout, check=True)
-    return json.loads(done.stdout)
+    return printed_by(*command, "--json", timeout=timeout)
 
 
 @pytest.mark.slow

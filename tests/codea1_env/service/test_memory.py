@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
@@ -23,7 +20,7 @@ from codea1_env.sandbox import Call, Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.admission import HeldBytes, Holding, Refused
 from codea1_env.service.bounds import ServiceBounds
-from tests.support import ROOT
+from tests.support.benchmarks import printed_by
 from tests.support.serving import HALF_RIGHT, RIGHT, ServiceServer, asked, half_sent, post, serving
 from tests.support.waiting import wait_until
 
@@ -132,9 +129,6 @@ def test_a_request_may_take_what_it_leaves_to_the_others() -> None:
 
 @pytest.mark.slow
 def test_greedy_clients_leave_a_server_small_and_an_honest_client_answered() -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
-    command = [sys.executable, str(ROOT / "benchmarks" / "serve.py"), "--greedy", "20"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=220, check=True)
-    found = json.loads(done.stdout)
+    found = printed_by("serve.py", "--greedy", "20", timeout=220)
     assert found["peak_mb"] < 1024
     assert {status for status in found["statuses"] if status.startswith("honest")} == {"honest 200"}

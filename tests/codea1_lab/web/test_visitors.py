@@ -1,10 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 import threading
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +12,7 @@ from codea1_env.service.admission import Admission, Refused
 from codea1_lab.web.app import WebServer
 from codea1_lab.web.visitors import Visitor, Visitors
 from tests.codea1_lab.web.conftest import Client
-from tests.support import ROOT
+from tests.support.benchmarks import printed_by
 
 TOKEN = "t0ken-of-the-test"
 DUEL = {"role": "tester", "duel": 1}
@@ -217,10 +213,7 @@ def test_the_longest_unseen_visitor_makes_room_and_a_turn_is_passed_on_after_a_f
 
 @pytest.mark.slow
 def test_greedy_visitors_leave_a_server_small_and_an_honest_one_answered() -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
-    command = [sys.executable, str(ROOT / "benchmarks" / "web.py"), "--greedy", "20"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=220, check=True)
-    figures = json.loads(done.stdout)
+    figures = printed_by("web.py", "--greedy", "20", timeout=220)
     assert figures["peak_mb"] < 1024
     assert figures["honest"] > 0
     assert not figures["honest_refused"]
