@@ -225,8 +225,8 @@ def tables_of(lines: Sequence[Line]) -> Iterator[RenderableType]:
         modules = sorted(name.removesuffix("_trained") for name in stepped[-1]["figures"] if name.endswith("_trained"))
         yield _table("role", _OF_ROLES, _ROLES, stepped)
         yield _table("game", _OF_GAME, ("",), stepped)
-        turns = sorted(name.removeprefix("fixed_turn_") for name in stepped[-1]["figures"] if name.startswith("fixed_"))
-        if turns:
+        names = (name.removeprefix("playing_turn_") for name in stepped[-1]["figures"] if name.startswith("playing_"))
+        if turns := sorted(names, key=int):
             yield _table("turn", _OF_TURNS, turns, stepped)
         yield _table("model", _OF_MODULES, modules, stepped)
         yield Text(_times(stepped[-1]["times"]))

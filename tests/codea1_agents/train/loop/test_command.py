@@ -138,6 +138,13 @@ def cells(text: str, heading: str, row: str) -> dict[str, str]:
     return dict(zip(map(str.strip, columns), found.removeprefix(row).split(), strict=True))
 
 
+def test_later_turns_are_listed_by_their_numbers() -> None:
+    figures = {f"{name}_turn_{turn}": turn / 100 for turn in (2, 3, 10) for name in ("playing", "fixed")}
+    text = drawn([{"step": 1, "figures": figures, "times": LINES[-1]["times"]}])
+    assert [cells(text, "turn", f"{turn} ")["fixed"] for turn in (2, 3, 10)] == ["0.020", "0.030", "0.100"]
+    assert text.index("0.030") < text.index("0.100")
+
+
 def test_the_tables_show_one_figure_per_cell_the_split_and_alarms() -> None:
     text = drawn(LINES)
     assert cells(text, "role", "coder")["reward"] == "0.200"
