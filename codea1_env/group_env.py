@@ -353,7 +353,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             is_paid = agent in self._idle
             rewards[agent] = 0.0 if is_paid else self._reward_of(judged, agent)
             judged_infos[agent] = {} if is_paid else self._judged_info(judged, agent, size)
-        done, following = self.agents, None
+        done = self.agents
         if self.tree.round + 1 < self.n_rounds and (following := next_tree(judged)) is not None:
             if self._keeps_book:
                 following = replace(following, replayed=self._source.read_replays(self._episode))

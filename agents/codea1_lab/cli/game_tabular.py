@@ -166,7 +166,10 @@ def credit_cells(line: dict[str, Any], lines: Iterable[dict[str, Any]]) -> tuple
     (fixed,) = [each for each in lines if (each["payment"], each["alpha"]) == (FIXED, line["alpha"])]
     cells = _cells(line, [line["leads"][name] for name in _CREDIT])
     over_worlds = [_worlds_text(line["spreads"][name], fixed["spreads"][name]) for name in _CREDIT]
-    return (*cells[: -len(_CREDIT)], *(f"{lead} {text}" for lead, text in zip(cells[-4:], over_worlds, strict=True)))
+    return (
+        *cells[: -len(_CREDIT)],
+        *(f"{lead} {text}" for lead, text in zip(cells[-len(_CREDIT) :], over_worlds, strict=True)),
+    )
 
 
 _CREDIT = ("right", "aims", "care", "subtle")

@@ -202,9 +202,8 @@ def shards(responses: Sequence[_Row], n_learners: int) -> list[list[_Row]]:
         of_step = [each for each in responses if (each.module, each.minibatch) == step]
         loads = [(0, learner) for learner in range(n_learners)]  # a heap: of equal loads, the first learner's
         mine: list[list[_Row]] = [[] for _ in range(n_learners)]
-        for group in sorted(
-            _grouped(of_step, attrgetter("prompt")), key=lambda each: -_n_tokens(each)
-        ):  # a stable sort
+        by_prompt = _grouped(of_step, attrgetter("prompt"))
+        for group in sorted(by_prompt, key=lambda each: -_n_tokens(each)):  # a stable sort
             load, learner = loads[0]
             heapq.heapreplace(loads, (load + _n_tokens(group), learner))
             mine[learner] += group

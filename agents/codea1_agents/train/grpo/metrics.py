@@ -203,14 +203,14 @@ def tree_figures(tree: RolledTree, tests_per_suite: int) -> dict[str, float]:
         for name, value in _figures(turn, tests_per_suite)
         if number == 1 or name in _OF_LATER_TURNS
     ]
-    figures += [
-        each for number, turn in enumerate(tree.later, 2) for each in _repairs(tree.turns[number - 2], turn, number)
-    ]
+    for before, turn in zip(tree.turns, tree.later, strict=False):
+        figures += _repairs(before, turn)
     return {name: float(value) for name, value in figures if not math.isnan(value)}
 
 
-def _repairs(before: RolledTree, turn: RolledTree, number: int) -> Iterator[tuple[str, float]]:
+def _repairs(before: RolledTree, turn: RolledTree) -> Iterator[tuple[str, float]]:
     """Yield the figures of a later turn that compare it with the turn before."""
+    number = turn.judged.tree.round + 1
     yield f"playing_turn_{number}", len(turn.candidates) / len(before.candidates)
     if turn.judged.report is None:
         return
